@@ -44,6 +44,7 @@ class Code(StrEnum):
     SESSION_PAUSED = "session.paused"
     SESSION_ENDED = "session.ended"
     SESSION_QUEUE_FULL = "session.queue-full"
+    SESSION_SETTLE_TIMEOUT = "session.settle-timeout"
     SESSION_STALE = "session.stale-incarnation"
     TURN_UNKNOWN = "turn.unknown"
     TURN_STOPPED = "turn.stopped"

@@ -44,7 +44,6 @@ COMMIT_JOB: Final = "commit_job"
 
 # Task queues
 QUEUE: Final = "turnwright"
-TURNS_QUEUE: Final = "turnwright-turns"
 
 # Search attributes, all Keyword
 ATTRIBUTE_SESSION: Final = "TurnwrightSession"
@@ -57,3 +56,8 @@ ATTRIBUTES: Final = (ATTRIBUTE_SESSION, ATTRIBUTE_TURN, ATTRIBUTE_STATUS, ATTRIB
 def functions_queue(queue: str) -> str:
     """The queue that function runtimes of a workflow queue's family wait on."""
     return f"{queue}-functions"
+
+
+def turns_queue(queue: str) -> str:
+    """The queue of turns and jobs where a deployment is configured: their classes are pinned there."""
+    return f"{queue}-turns"

@@ -59,10 +59,6 @@ class SessionSnapshot(Wire):
     status: SessionStatus = "active"
     clock: Clock = Field(default_factory=Clock)
     queue: tuple[QueuedAction, ...] = ()
-    unstored: tuple[Submit, ...] = ()
-    runs: tuple[Run, ...] = ()
-    interjections: tuple[Interject, ...] = ()
-    configure: tuple[Configure, ...] = ()
     revision: int = 0
     jobs: tuple[OpenJob, ...] = ()
     approvals: tuple[Approval, ...] = ()
@@ -231,9 +227,15 @@ class AcceptAction(Wire):
 
 
 class AcceptedAction(Wire):
-    """`done` when the action's turn ended long ago: nothing is left to run."""
+    """Answer of `accept_action`.
+
+    Attributes:
+        done: the action's turn ended long ago: nothing is left to run.
+        turns_queue: task queue that turns and jobs of this session start on now.
+    """
 
     done: bool = False
+    turns_queue: str | None = None
 
 
 class ApplyConfigure(Wire):
@@ -285,5 +287,3 @@ class ReconciledJobs(Wire):
     """The jobs of the question that no longer run, with how they ended."""
 
     ended: dict[str, str] = Field(default_factory=dict)
-
-
