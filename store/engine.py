@@ -18,14 +18,14 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from kernel.errors import Code, TurnwrightError
-from store import address
+from store import address, sqlite_driver
 from store.wakes import Wakes
 
 HEAD = "0001"
 """The schema revision that this code reads and writes."""
 
-BUSY_MS = 30_000
-"""How long a SQLite writer waits for another process's transaction."""
+BUSY_S = 30.0
+"""How many seconds a SQLite writer waits for another process's transaction."""
 
 _READERS = 4
 _POOL = 8
@@ -156,18 +156,19 @@ async def read_revision(conn: AsyncConnection) -> str | None:
 def sqlite_engine(url: URL, *, writes: bool) -> AsyncEngine:
     """An engine on a SQLite file whose transactions begin as the file's other users expect."""
     engine = create_async_engine(
-        url, pool_size=1 if writes else _READERS, max_overflow=0, connect_args={"timeout": BUSY_MS / 1000}
+        url,
+        pool_size=1 if writes else _READERS,
+        max_overflow=0,
+        connect_args={"async_creator_fn": sqlite_driver.connect, "busy_s": BUSY_S, "writes": writes},
     )
 
     @event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
-        # The driver begins transactions late and never for SELECT; None leaves BEGIN to us.
-        connection.isolation_level = None
         cursor = connection.cursor()
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY"):
             cursor.execute(f"PRAGMA {pragma}")
-        if not writes:
-            cursor.execute("PRAGMA query_only=ON")
+        # Waiting inside SQLite would stop the event loop; a writer waits between its attempts to begin.
+        cursor.execute("PRAGMA busy_timeout=0" if writes else "PRAGMA query_only=ON")
         cursor.close()
 
     @event.listens_for(engine.sync_engine, "begin")
