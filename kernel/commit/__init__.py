@@ -1,0 +1,1 @@
+"""What a run may ask for, and what a commit does with it."""

@@ -267,6 +267,10 @@ class SessionState:
             else:
                 self._asked.add(job_id)
 
+    def refused(self, failure: Failure) -> None:
+        """The store refused what was recorded; people see why."""
+        self._notice(failure.code, failure.message)
+
     def renew(self) -> None:
         """History is long: continue as new as soon as no turn runs."""
         self._renew = True

@@ -66,6 +66,7 @@ class SessionSnapshot(Wire):
     notices: tuple[Notice, ...] = ()
     last_turn: LastTurn | None = None
     ending: bool = False
+    turns_queue: str | None = None
 
 
 class SessionInput(Wire):

@@ -1,0 +1,147 @@
+"""From active packages to what the scheduler and the loop need to know of each runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kernel.manifest import Package, Runtime
+from kernel.manifest.agent import ForcedTool
+from kernel.manifest.fields import ContractReference, RuntimeReference
+from kernel.wire.agent import AgentSpec, ToolFacts
+from kernel.wire.turn import DetachedPlan, Edge, InputEdge, PlanInput, RuntimePlan
+
+BUILTIN_DATA_TOOLS = (
+    "plugin-data-set",
+    "plugin-data-set-batch",
+    "plugin-data-get",
+    "plugin-data-list",
+    "plugin-data-delete",
+)
+"""Tools of the host that this version runs. Spec: plugin-model §12."""
+
+
+def plan_input(
+    packages: Sequence[Package],
+    *,
+    logical_turn: int,
+    gated: Mapping[str, frozenset[str]],
+    bindings: Mapping[str, str],
+    approval_deadline_ms: int,
+    manual: str | None = None,
+) -> PlanInput:
+    """The planner's view of a generation.
+
+    Args:
+        gated: package id → its tools that need approval.
+        bindings: slot or runtime id → slot that answers for it.
+    """
+    runtimes = sorted((runtime for package in packages for runtime in package.runtimes), key=lambda r: r.id)
+    plans = tuple(
+        runtime_plan(runtime, gated.get(runtime.package_id, frozenset()), bindings, approval_deadline_ms)
+        for runtime in runtimes
+    )
+    return PlanInput(logical_turn=logical_turn, runtimes=plans, **_given(manual=manual))
+
+
+def runtime_plan(
+    runtime: Runtime, gated: frozenset[str], bindings: Mapping[str, str], approval_deadline_ms: int
+) -> RuntimePlan:
+    """One runtime; what stands at its default is not written."""
+    manifest = runtime.manifest
+    schedule, io, effects = manifest.schedule, manifest.io, manifest.effects
+    detached = schedule.detached_limits
+    agent = agent_spec(runtime, gated, bindings, approval_deadline_ms) if runtime.kind == "agent" else None
+    timeout = manifest.function.timeout_ms if manifest.function else None
+    return RuntimePlan(
+        runtime_id=runtime.id,
+        **_given(
+            stage=schedule.stage,
+            every=_unless(schedule.every, 1),
+            needs=tuple(_edge(need) for need in schedule.needs),
+            after=tuple(_edge(upstream) for upstream in schedule.after),
+            inputs={name: _input_edge(binding) for name, binding in sorted(io.inputs.items())},
+            output=io.output.contract,
+            story=_unless(io.visibility == "story", False),
+            detached=DetachedPlan(
+                settle=detached.settle,
+                max_settle_wait_ms=detached.max_settle_wait_ms,
+                max_queue_ms=detached.max_queue_ms,
+                max_execution_ms=detached.max_execution_ms,
+            )
+            if detached
+            else None,
+            reads=effects.reads if effects else (),
+            writes=effects.writes if effects else (),
+            declares_effects=_unless(effects is not None, False),
+            parallel_safe=_unless(bool(effects and effects.parallel_safe), False),
+            timeout_ms=timeout,
+            agent=agent,
+        ),
+    )
+
+
+def agent_spec(
+    runtime: Runtime, gated: frozenset[str], bindings: Mapping[str, str], approval_deadline_ms: int
+) -> AgentSpec:
+    """The loop of an agent runtime, resolved. Spec: plugin-model §11.1."""
+    agent = runtime.manifest.agent_settings
+    io = runtime.manifest.io
+    limits = agent.loop_defaults(io.visibility)
+    slot = agent.model_slot(io.visibility)
+    return AgentSpec(
+        slot=bindings.get(runtime.id) or bindings.get(slot) or slot,
+        **_given(
+            tools={name: _facts(name, gated) for name in tool_names(runtime)},
+            tool_choice=_choice(agent.forced_choice),
+            finish_with=agent.finish_with,
+            story=_unless(io.visibility == "story", False),
+            schema_ending=_unless(io.visibility != "story" and runtime.output_schema is not None, False),
+            max_steps=_unless(limits.max_steps, 32),
+            loop_detection=_unless(limits.loop_detection, 3),
+            tool_use_corrections=_unless(limits.corrections.tool_use, 1),
+            output_repairs=_unless(limits.corrections.output_repair, 1),
+            loop_perturbations=_unless(limits.corrections.loop_perturbation, 1),
+            fallback_answers=_unless(limits.fallback == "answer-without-tools", False),
+            final_answer=_unless(limits.finalizer.max_steps, True),
+            accept_truncated=_unless(limits.truncation == "accept", False),
+            timeout_ms=_unless(limits.timeout_ms, 120_000),
+            approval_deadline_ms=_unless(approval_deadline_ms, 86_400_000),
+        ),
+    )
+
+
+def tool_names(runtime: Runtime) -> tuple[str, ...]:
+    """Every tool an agent or function runtime may call, built-in ones first."""
+    builtin, plugin = runtime.tool_whitelist
+    return (*builtin, *plugin)
+
+
+def _facts(name: str, gated: frozenset[str]) -> ToolFacts:
+    if name in BUILTIN_DATA_TOOLS:
+        return ToolFacts(builtin=True)
+    return ToolFacts(gated=True) if name in gated else ToolFacts()
+
+
+def _choice(choice: Any) -> str | None:
+    return f"={choice.name}" if isinstance(choice, ForcedTool) else choice
+
+
+def _edge(reference: RuntimeReference | ContractReference) -> Edge:
+    if isinstance(reference, RuntimeReference):
+        return Edge(runtime=reference.runtime)
+    return Edge(contract=reference.contract, **_given(cardinality=_unless(reference.cardinality, "one")))
+
+
+def _input_edge(binding: Any) -> InputEdge:
+    edge = _edge(binding.source)
+    return InputEdge(**edge.model_dump(exclude_unset=True), **({} if binding.required else {"required": False}))
+
+
+def _unless(value: Any, default: Any) -> Any:
+    return None if value == default else value
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """The fields that carry something: an unset field costs no byte of history."""
+    return {name: value for name, value in fields.items() if value not in (None, (), {}, "")}
