@@ -128,6 +128,7 @@ staged = Table(
     _key("runtime_id"),
     _number("ordinal", pk=True),
     _number("step"),
+    _number("idx"),
     _json("proposal"),
 )
 

@@ -80,6 +80,7 @@ def upgrade() -> None:
         sa.Column("runtime_id", KEY, primary_key=True, nullable=False),
         sa.Column("ordinal", sa.Integer(), primary_key=True, nullable=False, autoincrement=False),
         sa.Column("step", sa.Integer(), nullable=False),
+        sa.Column("idx", sa.Integer(), nullable=False),
         sa.Column("proposal", sa.Text(), nullable=True),
     )
     op.create_table(

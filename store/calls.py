@@ -1,0 +1,192 @@
+"""The usage ledger: a row per wire call to a model, written before the call is sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Integer, case, cast, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from kernel.wire.common import UsageTotals
+from store import rows
+from store.tables import calls
+
+
+@dataclass(frozen=True)
+class Call:
+    """One wire call.
+
+    Attributes:
+        ordinal: step of an agent, or journal ordinal of a function.
+        attempt: from 1 within the ordinal.
+        status: sent, ok, failed, or unknown: in flight when its worker died.
+        cost_usd: US dollars; 0 where `priced` is false.
+    """
+
+    owner_id: str
+    runtime_id: str
+    ordinal: int
+    attempt: int
+    session_id: str
+    turn_id: str
+    slot: str
+    model: str
+    status: str
+    code: str | None
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+    priced: bool
+    idempotency_key: str
+    started_at: float
+    ended_at: float | None
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A call that may be sent now, and the earlier attempts that it found in flight, now unknown."""
+
+    call: Call
+    lost: tuple[Call, ...] = ()
+
+
+async def begin(
+    conn: AsyncConnection,
+    owner_id: str,
+    runtime_id: str,
+    ordinal: int,
+    *,
+    session_id: str,
+    turn_id: str,
+    slot: str,
+    model: str,
+    idempotency_key: str,
+    now: float | None = None,
+) -> Begun:
+    """Record that a call is about to be sent. Commit before sending, or a crash loses the count."""
+    await rows.serialise(conn, "calls", owner_id, runtime_id)
+    earlier = await attempts(conn, owner_id, runtime_id, ordinal)
+    time = rows.moment(now)
+    for call in earlier:
+        if call.status == "sent":
+            await _settle(conn, call, status="unknown", ended_at=time)
+    values = {
+        "owner_id": owner_id,
+        "runtime_id": runtime_id,
+        "ordinal": ordinal,
+        "attempt": 1 + max((call.attempt for call in earlier), default=0),
+        "session_id": session_id,
+        "turn_id": turn_id,
+        "slot": slot,
+        "model": model,
+        "status": "sent",
+        "code": None,
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "cost_usd": 0.0,
+        "priced": True,
+        "idempotency_key": idempotency_key,
+        "started_at": time,
+        "ended_at": None,
+    }
+    await rows.insert_all(conn, calls, [values])
+    found = await attempts(conn, owner_id, runtime_id, ordinal)
+    was_sent = {call.attempt for call in earlier if call.status == "sent"}
+    return Begun(found[-1], tuple(call for call in found if call.attempt in was_sent))
+
+
+async def finish(
+    conn: AsyncConnection,
+    call: Call,
+    *,
+    status: str,
+    code: str | None = None,
+    input_tokens: int = 0,
+    output_tokens: int = 0,
+    cost_usd: float | None = None,
+    now: float | None = None,
+) -> bool:
+    """Record how a call ended, ok or failed; False when its end was recorded before.
+
+    A call counted as unknown that does come back is corrected: it was paid, and now its price is known.
+    """
+    usage = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+    price = {"cost_usd": float(cost_usd or 0.0), "priced": cost_usd is not None}
+    return await _settle(conn, call, status=status, code=code, **usage, **price, ended_at=rows.moment(now))
+
+
+async def attempts(conn: AsyncConnection, owner_id: str, runtime_id: str, ordinal: int) -> list[Call]:
+    """Every attempt of a call, the first first."""
+    statement = rows.columns(Call, calls).where(*_run(owner_id, runtime_id), calls.c.ordinal == ordinal)
+    return await rows.many(conn, Call, statement.order_by(calls.c.attempt))
+
+
+async def list_calls(conn: AsyncConnection, owner_id: str, runtime_id: str | None = None) -> list[Call]:
+    """The calls of a turn, of a job, or of one of its runs."""
+    statement = rows.columns(Call, calls).where(calls.c.owner_id == owner_id)
+    if runtime_id is not None:
+        statement = statement.where(calls.c.runtime_id == runtime_id)
+    ordered = statement.order_by(calls.c.runtime_id, calls.c.ordinal, calls.c.attempt)
+    return await rows.many(conn, Call, ordered)
+
+
+async def totals_of_owner(conn: AsyncConnection, owner_id: str) -> UsageTotals:
+    """What a turn's own runs, or a job, cost so far."""
+    return await _totals(conn, calls.c.owner_id == owner_id)
+
+
+async def totals_of_runtime(conn: AsyncConnection, owner_id: str, runtime_id: str) -> UsageTotals:
+    """What one run cost so far."""
+    return await _totals(conn, *_run(owner_id, runtime_id))
+
+
+async def totals_of_turn(conn: AsyncConnection, turn_id: str) -> UsageTotals:
+    """What a turn cost so far, its jobs included."""
+    return await _totals(conn, calls.c.turn_id == turn_id)
+
+
+async def totals_of_session(conn: AsyncConnection, session_id: str) -> UsageTotals:
+    """What a session cost so far."""
+    return await _totals(conn, calls.c.session_id == session_id)
+
+
+async def totals_by_runtime(conn: AsyncConnection, owner_id: str) -> dict[str, UsageTotals]:
+    """What each run of a turn or job cost so far, by runtime id."""
+    statement = select(calls.c.runtime_id, *_SUMS).where(calls.c.owner_id == owner_id)
+    grouped = statement.group_by(calls.c.runtime_id).order_by(calls.c.runtime_id)
+    return {row[0]: _usage(row[1:]) for row in await conn.execute(grouped)}
+
+
+_SUMS = (
+    func.count(),
+    func.coalesce(func.sum(case((calls.c.status == "unknown", 1), else_=0)), 0),
+    func.coalesce(func.sum(calls.c.input_tokens), 0),
+    func.coalesce(func.sum(calls.c.output_tokens), 0),
+    func.coalesce(func.sum(calls.c.cost_usd), 0.0),
+    func.coalesce(func.sum(1 - cast(calls.c.priced, Integer)), 0),
+)
+
+
+async def _totals(conn: AsyncConnection, *where: ColumnElement[bool]) -> UsageTotals:
+    row = (await conn.execute(select(*_SUMS).where(*where))).one()
+    return _usage(row)
+
+
+def _usage(row: Any) -> UsageTotals:
+    count, unknown, input_tokens, output_tokens, cost, unpriced = row
+    totals = {"calls": count, "unknown": unknown, "input_tokens": input_tokens}
+    totals |= {"output_tokens": output_tokens, "unpriced": unpriced, "cost_usd": round(cost, 9)}
+    # Payloads leave out what was never set; zeros would only fill history.
+    return UsageTotals(**{name: value for name, value in totals.items() if value})
+
+
+async def _settle(conn: AsyncConnection, call: Call, **changes: Any) -> bool:
+    same = (calls.c.ordinal == call.ordinal) & (calls.c.attempt == call.attempt)
+    unsettled = calls.c.status.in_(["sent", "unknown"])
+    own = _run(call.owner_id, call.runtime_id)
+    return await rows.affected(conn, update(calls).where(*own, same, unsettled).values(**changes)) == 1
+
+
+def _run(owner_id: str, runtime_id: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return calls.c.owner_id == owner_id, calls.c.runtime_id == runtime_id

@@ -1,0 +1,102 @@
+"""Statements that every concern needs: typed reads, idempotent inserts, numbering, a lock by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Executable, Select, Table, func, select, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+T = TypeVar("T")
+
+
+def moment(now: float | None) -> float:
+    """The given time, or the clock's, in Unix seconds."""
+    return time.time() if now is None else now
+
+
+@lru_cache(maxsize=64)
+def columns(kind: type[Any], table: Table) -> Select[Any]:
+    """Select exactly the columns that a record type has fields for."""
+    return select(*(table.c[field.name] for field in fields(kind)))
+
+
+async def one(conn: AsyncConnection, kind: type[T], statement: Select[Any]) -> T | None:
+    """The first row as a record, or None."""
+    row = (await conn.execute(statement)).first()
+    return None if row is None else kind(*row)
+
+
+async def many(conn: AsyncConnection, kind: type[T], statement: Select[Any]) -> list[T]:
+    """Every row as a record."""
+    return [kind(*row) for row in await conn.execute(statement)]
+
+
+async def insert_if_absent(conn: AsyncConnection, table: Table, values: Mapping[str, Any]) -> bool:
+    """Insert a row unless one with the same key exists; tell whether it was inserted.
+
+    A concurrent transaction that inserts the same key is waited for.
+    """
+    statement = _insert(conn, table).on_conflict_do_nothing()
+    return (await conn.execute(statement, dict(values))).rowcount == 1
+
+
+async def upsert(conn: AsyncConnection, table: Table, values: Mapping[str, Any]) -> None:
+    """Insert a row, or give the existing row of that key these values."""
+    keys = [column.name for column in table.primary_key]
+    insert = _insert(conn, table)
+    changed = {name: insert.excluded[name] for name in values if name not in keys}
+    await conn.execute(insert.on_conflict_do_update(index_elements=keys, set_=changed), dict(values))
+
+
+async def insert_all(conn: AsyncConnection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows that are new."""
+    if rows:
+        await conn.execute(table.insert(), [dict(row) for row in rows])
+
+
+async def next_number(
+    conn: AsyncConnection, column: ColumnElement[int], *where: ColumnElement[bool], first: int = 1
+) -> int:
+    """One more than the highest number so far. The caller holds a lock over the numbered rows."""
+    highest = (await conn.execute(select(func.max(column)).where(*where))).scalar()
+    return first if highest is None else int(highest) + 1
+
+
+async def affected(conn: AsyncConnection, statement: Executable) -> int:
+    """Execute, and count the rows that changed."""
+    return (await conn.execute(statement)).rowcount
+
+
+async def serialise(conn: AsyncConnection, *name: str) -> None:
+    """Let one transaction at a time pass for a name, until it ends. A SQLite writer is alone anyway.
+
+    Lock order: a session's row (`sessions.lock`) comes before any name.
+    """
+    if conn.dialect.name == "postgresql":
+        key = "\x1f".join(name).replace("\x00", "")
+        await conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))"), {"key": key})
+
+
+def below(prefix: str) -> str | None:
+    """The least string above every string that starts with `prefix`; None when there is none."""
+    stem = prefix.rstrip("\U0010ffff")
+    if not stem:
+        return None
+    last = ord(stem[-1]) + 1
+    return stem[:-1] + chr(0xE000 if last == 0xD800 else last)
+
+
+def starts_with(column: ColumnElement[str], prefix: str) -> list[ColumnElement[bool]]:
+    """Conditions for a prefix that an index serves on both databases."""
+    end = below(prefix)
+    return [column >= prefix, *([column < end] if end is not None else [])]
+
+
+def _insert(conn: AsyncConnection, table: Table) -> Any:
+    return sqlite.insert(table) if conn.dialect.name == "sqlite" else postgresql.insert(table)
