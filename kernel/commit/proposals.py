@@ -71,7 +71,7 @@ Namespace = Annotated[str, StringConstraints(min_length=1, max_length=128), Afte
 Key = Annotated[str, StringConstraints(min_length=1, max_length=512), AfterValidator(_printable)]
 Topic = Annotated[str, StringConstraints(max_length=128), AfterValidator(_topic)]
 Pointer = Annotated[str, StringConstraints(max_length=1024, pattern=_POINTER)]
-Number = Annotated[int | float, Field(strict=True, allow_inf_nan=False)]
+Number = Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class _Model(BaseModel):
