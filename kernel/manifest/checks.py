@@ -1,0 +1,285 @@
+"""The rules between the runtimes of a package and what the package declares.
+
+Spec: plugin-model §1, §5, §7, §13, §28; decisions 2, 4, 13, 20, 21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from kernel.errors import Code
+from kernel.manifest.agent import BUILTIN_TOOLS, Agent, AgentTools, ToolWhitelist
+from kernel.manifest.contributes import Contributes
+from kernel.manifest.cycles import cycle_problems, turn_edges
+from kernel.manifest.diagnostics import Diagnostic, FieldPath, quoted
+from kernel.manifest.fields import RuntimeReference
+from kernel.manifest.loaded import Origin, Runtime
+from kernel.manifest.package import PluginManifest
+from kernel.manifest.runtime import EFFECT_KINDS, InputBinding
+from kernel.manifest.schedule import STAGES
+from kernel.manifest.schemas import Schema
+from kernel.manifest.versions import DIALECT_VERSION, in_range
+from kernel.manifest.well_known import restates
+
+_ENTRY_PARTS: Final = ("tools", "services", "extensions", "hooks", "wires")
+
+
+def package_problems(
+    manifest: PluginManifest,
+    runtimes: Sequence[Runtime],
+    *,
+    origin: Origin,
+    entry: str | None,
+    product_version: str,
+) -> Iterator[Diagnostic]:
+    """Yield everything that is wrong between the parts of one package."""
+    yield from _ranges(manifest, origin, product_version)
+    yield from _entry(manifest.contributes, origin, entry)
+    yield from _output_contracts(runtimes)
+    yield from cycle_problems(runtimes)
+    known = {runtime.id: runtime for runtime in runtimes}
+    for runtime in runtimes:
+        yield from _upstreams(runtime, known)
+        yield from _committed_inputs(runtime, known)
+        yield from _tools(runtime, manifest.contributes)
+        yield from _advice(runtime)
+
+
+def effective_tools(
+    runtime: Runtime, contributes: Contributes, *, single: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The builtin and the plugin tools of a runtime. Spec: plugin-model §1, last rule.
+
+    An agent, or a function with a `tools` block, that is the package's only runtime and leaves `tools.plugin`
+    out gets every contributed tool; one among several gets none.
+    """
+    whitelist = _whitelist(runtime)
+    if whitelist is None:
+        return (), ()
+    every = tuple(tool.name for tool in contributes.tools) if single else ()
+    return whitelist.builtin, every if whitelist.plugin is None else whitelist.plugin
+
+
+def _whitelist(runtime: Runtime) -> ToolWhitelist | None:
+    function = runtime.manifest.function
+    return runtime.manifest.agent_settings.tools if function is None else function.tools
+
+
+def _ranges(manifest: PluginManifest, origin: Origin, product_version: str) -> Iterator[Diagnostic]:
+    checks = (
+        ("covel", manifest.covel, DIALECT_VERSION),
+        ("turnwright", manifest.turnwright, product_version),
+    )
+    for name, text, version in checks:
+        if text is not None and not in_range(version, text):
+            message = f"the range {quoted(text)} leaves out {version}, which is running"
+            yield origin.problem(Code.PACKAGE_RANGE, (name,), message, f"a range that holds {version}")
+
+
+def _entry(contributes: Contributes, origin: Origin, entry: str | None) -> Iterator[Diagnostic]:
+    for tool in contributes.tools:
+        if tool.name in BUILTIN_TOOLS:
+            message = f"{tool.name} is the name of a builtin tool"
+            yield origin.problem(Code.PACKAGE_COMBINATION, ("contributes", "tools"), message, "another name")
+    for name in _ENTRY_PARTS:
+        if getattr(contributes, name) and entry is None:
+            message = f"contributes.{name} needs an entry module that registers them"
+            accepted = "server/__init__.py with `def register(host)`"
+            yield origin.problem(Code.PACKAGE_REFERENCE, ("contributes", name), message, accepted)
+
+
+def _output_contracts(runtimes: Sequence[Runtime]) -> Iterator[Diagnostic]:
+    first: dict[str, str] = {}
+    for runtime in runtimes:
+        contract = runtime.manifest.io.output.contract
+        if contract is None:
+            continue
+        if (other := first.setdefault(contract, runtime.id)) != runtime.id:
+            message = f"ambiguous output contract {contract}: {other} and {runtime.id} both output it"
+            at = ("io", "output", "contract")
+            yield runtime.origin.problem(
+                Code.PACKAGE_AMBIGUOUS_CONTRACT, at, message, "one runtime for each contract"
+            )
+
+
+def _upstreams(runtime: Runtime, known: Mapping[str, Runtime]) -> Iterator[Diagnostic]:
+    """Judge every reference to a runtime; contracts are judged at activation."""
+    for name, at in _runtime_references(runtime):
+        if name not in known:
+            yield _unknown_runtime(runtime, name, at, known)
+    for edge in turn_edges(runtime):
+        if not isinstance(edge.source, RuntimeReference) or edge.source.runtime not in known:
+            continue
+        upstream = known[edge.source.runtime]
+        if upstream.manifest.schedule.subagent_only:
+            message = f"{upstream.id} is a sub-agent provider and never runs in a turn"
+            yield runtime.origin.problem(Code.PACKAGE_COMBINATION, edge.at, message, "ctx.agents.run")
+        elif edge.gates and _runs_later(upstream, runtime):
+            message = f"{upstream.id} runs in a later stage, so this runtime would never run"
+            yield runtime.origin.problem(
+                Code.PACKAGE_COMBINATION, edge.at, message, "a runtime of the same or an earlier stage"
+            )
+
+
+def _runtime_references(runtime: Runtime) -> Iterator[tuple[str, FieldPath]]:
+    schedule = runtime.manifest.schedule
+    for field, references in (("needs", schedule.needs), ("after", schedule.after)):
+        for index, reference in enumerate(references):
+            if isinstance(reference, RuntimeReference):
+                yield reference.runtime, ("schedule", field, index)
+    for name, binding in runtime.manifest.io.inputs.items():
+        if isinstance(binding.source, RuntimeReference):
+            yield binding.source.runtime, ("io", "inputs", name, "from")
+
+
+def _unknown_runtime(runtime: Runtime, name: str, at: FieldPath, known: Mapping[str, Runtime]) -> Diagnostic:
+    if name.partition("/")[0] != runtime.package_id:
+        message = f"{quoted(name)} is no runtime of this package; other packages are reached by contract"
+    else:
+        message = f"{quoted(name)} is no runtime of this package"
+    accepted = ", ".join(get_close_matches(name, known, n=3, cutoff=0.4) or sorted(known)[:6])
+    return runtime.origin.problem(Code.PACKAGE_REFERENCE, at, message, f"{accepted}, or a contract name@N")
+
+
+def _runs_later(upstream: Runtime, runtime: Runtime) -> bool:
+    late, here = upstream.manifest.schedule.stage, runtime.manifest.schedule.stage
+    return late is not None and here is not None and STAGES.index(late) > STAGES.index(here)
+
+
+def _committed_inputs(runtime: Runtime, known: Mapping[str, Runtime]) -> Iterator[Diagnostic]:
+    for name, binding in runtime.manifest.io.inputs.items():
+        producer = _producer(binding, known)
+        if producer is None or binding.scope != "committed":
+            continue
+        exported = producer.manifest.io.output.record_as
+        if exported != binding.record_as:
+            message = f"{producer.id} does not export {quoted(binding.record_as)}"
+            at = ("io", "inputs", name, "recordAs")
+            accepted = exported or f"io.output.recordAs in {producer.file}"
+            yield runtime.origin.problem(Code.PACKAGE_REFERENCE, at, message, accepted)
+
+
+def _producer(binding: InputBinding, known: Mapping[str, Runtime]) -> Runtime | None:
+    source = binding.source
+    return known.get(source.runtime) if isinstance(source, RuntimeReference) else None
+
+
+def _tools(runtime: Runtime, contributes: Contributes) -> Iterator[Diagnostic]:
+    whitelist = _whitelist(runtime)
+    if whitelist is None:
+        return
+    root = "agent" if runtime.kind == "agent" else "function"
+    own = [tool.name for tool in contributes.tools]
+    for field, names, offered in (
+        ("builtin", whitelist.builtin, sorted(BUILTIN_TOOLS)),
+        ("plugin", whitelist.plugin or (), own),
+    ):
+        for index, name in enumerate(names):
+            if name not in offered:
+                yield _unknown_tool(runtime, (root, "tools", field, index), name, offered, field)
+    names = [*runtime.builtin_tools, *runtime.plugin_tools]
+    if isinstance(whitelist, AgentTools):
+        yield from _datasets(runtime, whitelist, contributes)
+        names += [service.tool_name for service in whitelist.services]
+        names += _dataset_tools(whitelist, contributes)
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        message = f"two tools have the name {quoted(name)}"
+        yield runtime.origin.problem(Code.PACKAGE_COMBINATION, (root, "tools"), message, "names that differ")
+    for at, name in _named_tools(runtime, whitelist, root):
+        if name not in names:
+            yield _unknown_tool(runtime, at, name, names, "the runtime's tools")
+
+
+def _named_tools(runtime: Runtime, whitelist: ToolWhitelist, root: str) -> Iterator[tuple[FieldPath, str]]:
+    """Every place that names one of the runtime's own tools."""
+    for index, name in enumerate(whitelist.defer if isinstance(whitelist.defer, tuple) else ()):
+        yield (root, "tools", "defer", index), name
+    if (agent := runtime.manifest.agent) is None:
+        return
+    yield from _ending_tools(agent)
+
+
+def _ending_tools(agent: Agent) -> Iterator[tuple[FieldPath, str]]:
+    if agent.finish_with is not None:
+        yield ("agent", "finishWith"), agent.finish_with
+    if agent.tool_choice is not None and not isinstance(agent.tool_choice, str):
+        yield ("agent", "toolChoice", "name"), agent.tool_choice.name
+    for index, name in enumerate(agent.completion.after_tools if agent.completion else ()):
+        yield ("agent", "completion", "afterTools", index), name
+
+
+def _unknown_tool(
+    runtime: Runtime, at: FieldPath, name: str, offered: Sequence[str], where: str
+) -> Diagnostic:
+    if name == "search-tools":
+        message = "search-tools cannot be declared; defer brings it"
+        return runtime.origin.problem(Code.PACKAGE_REFERENCE, at, message, "tools.defer")
+    place = {"builtin": "no builtin tool", "plugin": "not in contributes.tools"}.get(where, f"not in {where}")
+    near = get_close_matches(name, offered, n=3, cutoff=0.5) or sorted(offered)[:8]
+    accepted = ", ".join(near) or "nothing; the list of tools is empty"
+    return runtime.origin.problem(Code.PACKAGE_REFERENCE, at, f"the tool {quoted(name)} is {place}", accepted)
+
+
+def _datasets(runtime: Runtime, tools: AgentTools, contributes: Contributes) -> Iterator[Diagnostic]:
+    for index, wanted in enumerate(tools.datasets):
+        at = ("agent", "tools", "datasets", index)
+        if (dataset := contributes.datasets.get(wanted.dataset)) is None:
+            message = f"{quoted(wanted.dataset)} is not in contributes.datasets"
+            accepted = ", ".join(sorted(contributes.datasets)) or "a declared dataset"
+            yield runtime.origin.problem(Code.PACKAGE_REFERENCE, at, message, accepted)
+            continue
+        for tool in wanted.tools or ():
+            if tool not in dataset.tools:
+                message = f"the dataset {wanted.dataset} does not offer {tool}"
+                accepted = ", ".join(dataset.tools)
+                yield runtime.origin.problem(Code.PACKAGE_REFERENCE, at, message, accepted)
+
+
+def _dataset_tools(tools: AgentTools, contributes: Contributes) -> list[str]:
+    names: list[str] = []
+    for wanted in tools.datasets:
+        dataset = contributes.datasets.get(wanted.dataset)
+        offered = dataset.tools if dataset else ()
+        names += [f"{wanted.dataset}-{tool}" for tool in wanted.tools or offered]
+    return names
+
+
+def _advice(runtime: Runtime) -> Iterator[Diagnostic]:
+    manifest, origin = runtime.manifest, runtime.origin
+    if runtime.kind == "agent" and not runtime.body.strip():
+        yield origin.advice((), f"{origin.file} has no prompt below its frontmatter", "the prompt text")
+    contract = manifest.io.output.contract
+    if contract is not None and runtime.contract_schema is None:
+        message = f"{contract} has no schema, so any JSON is accepted"
+        yield origin.advice(("io", "output", "contract"), message, f"contracts.{contract}.schema")
+    if manifest.schedule.detached_limits is not None and runtime.kind == "agent":
+        message = "an agent cannot run detached; it stays in the foreground"
+        yield origin.advice(("schedule", "detached"), message, "a function runtime")
+    if manifest.effects is None:
+        works = runtime.kind == "function" or runtime.builtin_tools or runtime.plugin_tools
+        if works and manifest.io.visibility != "story" and not manifest.schedule.subagent_only:
+            message = "declares no effects, so hazards with its siblings are not seen"
+            yield origin.advice((), f"{runtime.id} {message}", "effects.reads and effects.writes")
+        return
+    for field in ("reads", "writes"):
+        for index, effect in enumerate(getattr(manifest.effects, field)):
+            if effect.partition(":")[0] not in EFFECT_KINDS or ":" not in effect:
+                message = f"{quoted(effect)} names no known kind of resource"
+                accepted = ", ".join(f"{kind}:…" for kind in sorted(EFFECT_KINDS))
+                yield origin.advice(("effects", field, index), message, accepted)
+
+
+def contract_problems(
+    declared: Sequence[tuple[str, Schema, FieldPath]], shipped: Mapping[str, Schema], origin: Origin
+) -> Iterator[Diagnostic]:
+    """Judge the public schemas a package declares: against the host's, and against each other."""
+    first: dict[str, Schema] = {}
+    for contract, schema, at in declared:
+        if contract in shipped and not restates(schema, contract):
+            message = f"{contract} has a schema of the host; this one differs from it"
+            yield origin.problem(Code.PACKAGE_CONTRACT, at, message, "the same schema, or none")
+        elif first.setdefault(contract, schema) != schema:
+            message = f"{contract} is declared with two schemas that differ"
+            yield origin.problem(Code.PACKAGE_CONTRACT, at, message, "one schema for a contract")
