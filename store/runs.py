@@ -72,8 +72,8 @@ async def put_output(
     now: float | None = None,
 ) -> None:
     """Record the output of a run together with how it ended."""
-    values = {"owner_id": owner_id, "runtime_id": runtime_id, "status": status, "reason": reason}
-    values |= {"message": message, "output": output, "text": text}
+    values: dict[str, Any] = {"owner_id": owner_id, "runtime_id": runtime_id, "status": status}
+    values |= {"reason": reason, "message": message, "output": output, "text": text}
     await rows.upsert(conn, runs, {**values, "updated_at": rows.moment(now)})
 
 

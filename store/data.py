@@ -1,0 +1,177 @@
+"""Plugin data: versioned records under package, namespace and key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from kernel.errors import Code, TurnwrightError
+from store import rows
+from store.tables import data
+
+ABSENT = 0
+"""Expected version of a record that must not exist yet."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record. `version` counts its writes from 1; after a removal it starts again."""
+
+    session_id: str
+    package_id: str
+    namespace: str
+    key: str
+    value: Any
+    version: int
+    turn_id: str
+    created_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True)
+class Page:
+    """A part of a listing. `cursor`: hand it back for the next part; None at the end."""
+
+    records: tuple[Record, ...]
+    cursor: str | None
+
+
+async def get(
+    conn: AsyncConnection, session_id: str, package_id: str, namespace: str, key: str
+) -> Record | None:
+    """The record, or None."""
+    own = _namespace(session_id, package_id, namespace).where(data.c.key == key)
+    return await rows.one(conn, Record, own)
+
+
+async def list_records(
+    conn: AsyncConnection,
+    session_id: str,
+    package_id: str,
+    namespace: str,
+    *,
+    prefix: str = "",
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page:
+    """Records by key in code-point order."""
+    statement = _namespace(session_id, package_id, namespace)
+    statement = statement.where(*rows.starts_with(data.c.key, prefix)) if prefix else statement
+    if cursor is not None:
+        statement = statement.where(data.c.key > cursor)
+    found = await rows.many(conn, Record, statement.order_by(data.c.key).limit(limit + 1))
+    return Page(tuple(found[:limit]), found[limit - 1].key if len(found) > limit else None)
+
+
+async def sample(
+    conn: AsyncConnection, session_id: str, package_id: str, namespace: str, *, max_entries: int = 50
+) -> tuple[list[Record], int]:
+    """What a prompt shows of a namespace, and how many records there are.
+
+    Spec: plugin-model §8. All in order of creation; above `max_entries` the oldest half, then the most
+    recently updated others.
+    """
+    statement = _namespace(session_id, package_id, namespace)
+    total = int((await conn.execute(select(func.count()).select_from(statement.subquery()))).scalar_one())
+    by_age = statement.order_by(data.c.created_at, data.c.key)
+    if total <= max_entries:
+        return await rows.many(conn, Record, by_age), total
+    anchors = await rows.many(conn, Record, by_age.limit(max_entries // 2))
+    by_update = statement.order_by(data.c.updated_at.desc(), data.c.key)
+    others = by_update.where(data.c.key.not_in([record.key for record in anchors]))
+    recent = await rows.many(conn, Record, others.limit(max_entries - len(anchors)))
+    return anchors + sorted(recent, key=lambda record: (record.created_at, record.key)), total
+
+
+async def put(
+    conn: AsyncConnection,
+    session_id: str,
+    package_id: str,
+    namespace: str,
+    key: str,
+    *,
+    value: Any,
+    turn_id: str,
+    expected: int | None = None,
+    now: float | None = None,
+) -> Record:
+    """Write a record. The caller holds `sessions.lock`.
+
+    Args:
+        expected: the version that must stand, `ABSENT` for none; None writes over anything.
+
+    Raises:
+        TurnwrightError: `store.conflict` when another version stands.
+    """
+    standing = await get(conn, session_id, package_id, namespace, key)
+    _check(standing, expected, f"{package_id} {namespace}/{key}")
+    time = rows.moment(now)
+    record = Record(
+        session_id=session_id,
+        package_id=package_id,
+        namespace=namespace,
+        key=key,
+        value=value,
+        version=1 if standing is None else standing.version + 1,
+        turn_id=turn_id,
+        created_at=time if standing is None else standing.created_at,
+        updated_at=time,
+    )
+    if standing is None:
+        changed = int(await rows.insert_if_absent(conn, data, vars(record)))
+    else:
+        changes = {name: getattr(record, name) for name in ("value", "version", "turn_id", "updated_at")}
+        unchanged = update(data).where(*_key(record), data.c.version == standing.version)
+        changed = await rows.affected(conn, unchanged.values(**changes))
+    if changed != 1:
+        raise _conflict(f"{package_id} {namespace}/{key}", expected, None)
+    return record
+
+
+async def remove(
+    conn: AsyncConnection,
+    session_id: str,
+    package_id: str,
+    namespace: str,
+    key: str,
+    *,
+    expected: int | None = None,
+) -> bool:
+    """Remove a record; tell whether there was one. Raises as `put` does."""
+    standing = await get(conn, session_id, package_id, namespace, key)
+    _check(standing, expected, f"{package_id} {namespace}/{key}")
+    if standing is None:
+        return False
+    statement = delete(data).where(*_key(standing), data.c.version == standing.version)
+    if await rows.affected(conn, statement) != 1:
+        raise _conflict(f"{package_id} {namespace}/{key}", expected, None)
+    return True
+
+
+def _check(standing: Record | None, expected: int | None, where: str) -> None:
+    version = ABSENT if standing is None else standing.version
+    if expected is not None and expected != version:
+        raise _conflict(where, expected, version)
+
+
+def _conflict(where: str, expected: int | None, current: int | None) -> TurnwrightError:
+    return TurnwrightError(
+        Code.STORE_CONFLICT,
+        "the record has changed meanwhile",
+        where=where,
+        accepted="the version that stands now",
+        details={"expected": expected, "current": current},
+    )
+
+
+def _namespace(session_id: str, package_id: str, namespace: str) -> Select[Any]:
+    own = (data.c.session_id == session_id) & (data.c.package_id == package_id)
+    return rows.columns(Record, data).where(own & (data.c.namespace == namespace))
+
+
+def _key(record: Record) -> tuple[Any, ...]:
+    names = ("session_id", "package_id", "namespace", "key")
+    return tuple(data.c[name] == getattr(record, name) for name in names)
