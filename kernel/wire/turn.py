@@ -51,7 +51,14 @@ class DetachedPlan(Wire):
 
 
 class RuntimePlan(Wire):
-    """What the scheduler needs to know of one active runtime; defaults are not written."""
+    """What the scheduler needs to know of one active runtime; defaults are not written.
+
+    Attributes:
+        stage: None for a manual or event runtime.
+        output: contract that its output publishes.
+        exports: its output is recorded for later executions (`recordAs`).
+        declares_effects: it has an `effects` block, even an empty one.
+    """
 
     runtime_id: str
     stage: Stage | None = None
@@ -60,6 +67,7 @@ class RuntimePlan(Wire):
     after: tuple[Edge, ...] = ()
     inputs: dict[str, InputEdge] = Field(default_factory=dict)
     output: str | None = None
+    exports: bool = False
     story: bool = False
     detached: DetachedPlan | None = None
     reads: tuple[str, ...] = ()
