@@ -39,7 +39,9 @@ _EXPIRED = {
     "idle-timeout": "The model fell silent in the middle of its answer",
     "total-timeout": "The call passed its time limit",
 }
-_FAILED = ProviderError(kind="provider-error", message="The provider ended the answer with the reason `error`")
+_FAILED = ProviderError(
+    kind="provider-error", message="The provider ended the answer with the reason `error`"
+)
 
 
 class OpenAIChat:

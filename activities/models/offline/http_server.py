@@ -44,7 +44,12 @@ class HttpResponse:
         self.ended = False
 
     async def whole(
-        self, status: int, body: bytes, headers: Mapping[str, str] | None = None, *, kind: str = "application/json"
+        self,
+        status: int,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        *,
+        kind: str = "application/json",
     ) -> None:
         """Send a complete response."""
         fields = {"content-type": kind, **(headers or {}), "content-length": str(len(body))}
