@@ -118,7 +118,11 @@ class AgentWorkflow:
         return self._answers[ref]
 
     def _judged(self, call: RunTool, answer: Answer) -> RunTool:
-        refusals = {"denied": Code.TOOL_DENIED, "expired": Code.TOOL_EXPIRED, "withdrawn": Code.TOOL_CANCELLED}
+        refusals = {
+            "denied": Code.TOOL_DENIED,
+            "expired": Code.TOOL_EXPIRED,
+            "withdrawn": Code.TOOL_CANCELLED,
+        }
         refused = refusals.get(answer.status)
         return call.model_copy(update={"refused": refused, "note": answer.note}) if refused else call
 

@@ -12,7 +12,13 @@ from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError, TimeoutError
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    CancelledError,
+    ChildWorkflowError,
+    TimeoutError,
+)
 
 with workflow.unsafe.imports_passed_through():
     from kernel.errors import Code
@@ -30,17 +36,24 @@ CEILING = timedelta(minutes=30)
 _SETUP = timedelta(seconds=60)
 _STORE_ATTEMPT = timedelta(seconds=10)
 _STORE_PATIENCE = timedelta(minutes=2)
-_STORE_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5))
+_STORE_RETRY = RetryPolicy(
+    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5)
+)
 _RETRY = RetryPolicy(
     initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5), maximum_attempts=10
 )
 
 
 async def remember(
-    activity: str, argument: Any, result_type: type[R], summary: str, *, patience: timedelta | None = _STORE_PATIENCE
+    activity: str,
+    argument: Any,
+    result_type: type[R],
+    summary: str,
+    *,
+    patience: timedelta | None = _STORE_PATIENCE,
 ) -> R:
     """Read or write the store, retried until `patience` is over (None: for ever)."""
-    return await workflow.execute_local_activity(
+    result: R = await workflow.execute_local_activity(
         activity,
         argument,
         result_type=result_type,
@@ -50,6 +63,7 @@ async def remember(
         local_retry_threshold=timedelta(seconds=2),
         summary=summary,
     )
+    return result
 
 
 async def open_session(argument: Any, result_type: type[R]) -> R:
@@ -64,7 +78,9 @@ async def configure_session(argument: Any, result_type: type[R]) -> R:
 
 async def reconcile_jobs(argument: Any, result_type: type[R]) -> R:
     """Ask Temporal how jobs stand."""
-    return await _perform(names.RECONCILE_JOBS, argument, result_type, "reconcile jobs", start_to_close=_SETUP)
+    return await _perform(
+        names.RECONCILE_JOBS, argument, result_type, "reconcile jobs", start_to_close=_SETUP
+    )
 
 
 async def ask_model(argument: Any, result_type: type[R], summary: str) -> R:
@@ -78,7 +94,12 @@ async def use_tool(argument: Any, result_type: type[R], summary: str) -> R:
 
 
 async def run_function(
-    argument: Any, result_type: type[R], summary: str, *, timeout: timedelta, queue_timeout: timedelta | None = None
+    argument: Any,
+    result_type: type[R],
+    summary: str,
+    *,
+    timeout: timedelta,
+    queue_timeout: timedelta | None = None,
 ) -> R:
     """Run a function runtime on the functions queue of this workflow's family (DECISIONS 18)."""
     return await _perform(
@@ -102,7 +123,7 @@ async def _perform(
     task_queue: str | None = None,
     schedule_to_start: timedelta | None = None,
 ) -> R:
-    return await workflow.execute_activity(
+    result: R = await workflow.execute_activity(
         activity,
         argument,
         result_type=result_type,
@@ -114,6 +135,7 @@ async def _perform(
         cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL,
         summary=summary,
     )
+    return result
 
 
 def failure_of(error: BaseException) -> Failure:

@@ -58,7 +58,9 @@ class JobWorkflow:
             if effects.is_cancelled(error):
                 return RunResult(status="failed", reason="cancelled", message="the job was cancelled")
             failure = effects.failure_of(error)
-            queued = isinstance(error.cause, TimeoutError) and error.cause.type == TimeoutType.SCHEDULE_TO_START
+            queued = (
+                isinstance(error.cause, TimeoutError) and error.cause.type == TimeoutType.SCHEDULE_TO_START
+            )
             message = "no worker took the job in time" if queued else failure.message
             return RunResult(status="failed", reason=failure.code, message=message)
 
@@ -76,7 +78,11 @@ class JobWorkflow:
 
     async def _report(self, result: JobResult) -> None:
         session = workflow.get_external_workflow_handle(session_workflow(self._input.session_id))
-        status = result.status if result.status in {"succeeded", "failed", "timed_out", "cancelled", "stale"} else "failed"
+        status = (
+            result.status
+            if result.status in {"succeeded", "failed", "timed_out", "cancelled", "stale"}
+            else "failed"
+        )
         try:
             await session.signal(names.REPORT, Report(job_ended=result.job_id, job_status=status))
         except ApplicationError as error:

@@ -34,7 +34,10 @@ def turn(view: GraphView) -> str:
     head = f"**{view.status}**, logical turn {view.logical_turn}"
     rows = [_row(node) for node in view.nodes[:_MOST_ROWS]]
     more = [f"… and {len(view.nodes) - _MOST_ROWS} more"] if len(view.nodes) > _MOST_ROWS else []
-    table = ["| stage | runtime | state | reason | calls | tokens | USD |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    table = [
+        "| stage | runtime | state | reason | calls | tokens | USD |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
     return "\n".join([head, "", *table, *rows, *more])
 
 

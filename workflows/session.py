@@ -366,5 +366,3 @@ class SessionWorkflow:
 
 def _incarnation(run_id: str) -> str:
     return hashlib.sha256(run_id.encode()).hexdigest()[:12]
-
-

@@ -41,13 +41,6 @@ def activate(requested: Sequence[str], available: Mapping[str, Package]) -> tupl
     return active
 
 
-def outputs(package: Package) -> tuple[str, ...]:
-    """Contracts that a package provides: its runtimes' outputs and its own list."""
-    from_runtimes = (runtime.manifest.io.output.contract for runtime in package.runtimes)
-    listed = (provided.contract for provided in package.manifest.provides)
-    return tuple(sorted({contract for contract in (*from_runtimes, *listed) if contract}))
-
-
 def _problems(active: Sequence[Package]) -> Iterable[Problem]:
     yield from _unsupported(active)
     yield from _missing_providers(active)
@@ -67,18 +60,20 @@ def _unsupported(active: Sequence[Package]) -> Iterable[Problem]:
 
 
 def _missing_providers(active: Sequence[Package]) -> Iterable[Problem]:
-    provided = {contract for package in active for contract in outputs(package)}
+    provided = {contract for package in active for contract in package.provides}
     for package in active:
         for contract in package.manifest.requires:
             if contract not in provided:
                 message = f"package {package.id!r} requires {contract}, which no active package provides"
-                yield Problem(Code.ACTIVATION_MISSING_PROVIDER, message, f"a package that provides {contract}")
+                yield Problem(
+                    Code.ACTIVATION_MISSING_PROVIDER, message, f"a package that provides {contract}"
+                )
 
 
 def _conflicts(active: Sequence[Package]) -> Iterable[Problem]:
     for package in active:
         for other in active:
-            taken = {other.id, *outputs(other)} & set(package.manifest.conflicts)
+            taken = {other.id, *other.provides} & set(package.manifest.conflicts)
             if other.id != package.id and taken:
                 message = f"package {package.id!r} conflicts with {other.id!r} ({', '.join(sorted(taken))})"
                 yield Problem(Code.ACTIVATION_CONFLICT, message, "one of the two")
@@ -87,7 +82,9 @@ def _conflicts(active: Sequence[Package]) -> Iterable[Problem]:
 def _two_stories(active: Sequence[Package]) -> Iterable[Problem]:
     stories = sorted(runtime.id for runtime in _runtimes(active) if runtime.manifest.io.visibility == "story")
     if len(stories) > 1:
-        yield Problem(Code.ACTIVATION_TWO_STORIES, f"two story runtimes: {', '.join(stories)}", "one story runtime")
+        yield Problem(
+            Code.ACTIVATION_TWO_STORIES, f"two story runtimes: {', '.join(stories)}", "one story runtime"
+        )
 
 
 def _event_topics(active: Sequence[Package]) -> Iterable[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernel.manifest import Package, Runtime
-from kernel.manifest.agent import ForcedTool
+from kernel.manifest.agent import Agent, ForcedTool
 from kernel.manifest.fields import ContractReference, RuntimeReference
 from kernel.wire.agent import AgentSpec, ToolFacts
 from kernel.wire.turn import DetachedPlan, Edge, InputEdge, PlanInput, RuntimePlan
@@ -85,7 +85,7 @@ def agent_spec(
     runtime: Runtime, gated: frozenset[str], bindings: Mapping[str, str], approval_deadline_ms: int
 ) -> AgentSpec:
     """The loop of an agent runtime, resolved. Spec: plugin-model §11.1."""
-    agent = runtime.manifest.agent_settings
+    agent = runtime.manifest.agent or Agent()
     io = runtime.manifest.io
     limits = agent.loop_defaults(io.visibility)
     slot = agent.model_slot(io.visibility)
@@ -113,8 +113,7 @@ def agent_spec(
 
 def tool_names(runtime: Runtime) -> tuple[str, ...]:
     """Every tool an agent or function runtime may call, built-in ones first."""
-    builtin, plugin = runtime.tool_whitelist
-    return (*builtin, *plugin)
+    return (*runtime.builtin_tools, *runtime.plugin_tools)
 
 
 def _facts(name: str, gated: frozenset[str]) -> ToolFacts:
@@ -135,7 +134,9 @@ def _edge(reference: RuntimeReference | ContractReference) -> Edge:
 
 def _input_edge(binding: Any) -> InputEdge:
     edge = _edge(binding.source)
-    return InputEdge(**edge.model_dump(exclude_unset=True), **({} if binding.required else {"required": False}))
+    return InputEdge(
+        **edge.model_dump(exclude_unset=True), **({} if binding.required else {"required": False})
+    )
 
 
 def _unless(value: Any, default: Any) -> Any:

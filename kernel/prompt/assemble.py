@@ -53,7 +53,9 @@ def assemble(parts: PromptParts) -> tuple[Message, ...]:
         messages.append(Message(role="user", text=parts.player_text))
     if parts.told:
         messages.append(Message(role="assistant", text=parts.told))
-        messages.append(Message(role="system", text="The story above was told in this turn; the player reads it now."))
+        messages.append(
+            Message(role="system", text="The story above was told in this turn; the player reads it now.")
+        )
     if not parts.player_text and not parts.told:
         messages.append(Message(role="user", text="Carry out your task for this turn."))
     return tuple(messages)

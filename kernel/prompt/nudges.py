@@ -8,7 +8,7 @@ _TEXTS: dict[Nudge, str] = {
     "tool-use": "The run is not complete: it ends with a successful call to the tool {tool}. Call it now.",
     "loop": "The last calls were identical and changed nothing. Take another approach, or finish.",
     "empty-reply": "The last reply had no content. Answer now.",
-    "output-repair": "The last reply does not fit the required output: {problem} Answer again with JSON only.",
+    "output-repair": "The last reply does not fit the required output: {problem} Answer with JSON only.",
     "final-answer": "No more tool calls are possible. Give the final answer now, from what is known.",
     "shorter": "The last reply was cut at the output limit. Answer again, more briefly.",
 }
