@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from activities.plugins.code import PackageCode
 from activities.plugins.guest import serve
-from activities.plugins.loader import PackageCode
 
 
 class Transport(Protocol):

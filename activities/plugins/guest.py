@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from activities.plugins.loader import PackageCode, described, place_of
+from activities.plugins.code import PackageCode, described, place_of
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.base import Json
 from kernel.wire.host import (

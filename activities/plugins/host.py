@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from activities.plugins.channel import InProcess, Transport
-from activities.plugins.loader import PackageCode
+from activities.plugins.code import PackageCode
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.base import Json
 from kernel.wire.host import (

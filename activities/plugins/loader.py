@@ -9,77 +9,40 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any
 
+from activities.plugins.code import CodeFiles, Function, PackageCode, described, failed, place_of
 from activities.plugins.imports import check_imports
 from activities.plugins.modules import PREFIX, install, remove
-from kernel.errors import Code, TurnwrightError
-from kernel.manifest.contributes import ContributedTool
+from kernel.errors import TurnwrightError
+from kernel.manifest.loaded import Package
 from turnwright.sdk.registration import Host, RegisteredTool
 
 ENTRY = "server/__init__.py"
-Function = Callable[..., Awaitable[Any]]
-
-
-@dataclass(frozen=True)
-class CodeFiles:
-    """What of a package is code; paths from the package root.
-
-    Attributes:
-        handlers, guards: modules of function runtimes and guards.
-        entry: the entry module, or None when the package has none.
-        tools: `contributes.tools`.
-    """
-
-    package: str
-    handlers: tuple[str, ...] = ()
-    guards: tuple[str, ...] = ()
-    entry: str | None = None
-    tools: tuple[ContributedTool, ...] = ()
-
-
-@dataclass(frozen=True)
-class PackageCode:
-    """The loaded functions of one digest. `folder`: where its files lie, for the places of errors."""
-
-    package: str
-    digest: str
-    folder: Path
-    functions: dict[tuple[str, str], Function] = field(default_factory=dict)
-    tools: dict[str, RegisteredTool] = field(default_factory=dict)
-
-    def function(self, kind: str, module: str) -> Function:
-        """The `handler` or `guard` of a module.
-
-        Raises:
-            TurnwrightError: `package.load-failed` when the package declares no such module.
-        """
-        if (found := self.functions.get((kind, module))) is None:
-            raise failed(self.package, f"{module} is not a {kind} of this package")
-        return found
-
-    def tool(self, name: str) -> RegisteredTool:
-        """A registered tool.
-
-        Raises:
-            TurnwrightError: `tool.unknown`.
-        """
-        if (found := self.tools.get(name)) is None:
-            raise TurnwrightError(
-                Code.TOOL_UNKNOWN,
-                f"package {self.package} registers no tool {name[:80]!r}",
-                accepted=", ".join(sorted(self.tools)),
-            )
-        return found
 
 
 _loaded: dict[str, PackageCode] = {}
 _lock = threading.Lock()
+
+
+def load_package_code(folder: Path, package: Package, *, digest: str) -> PackageCode:
+    """Load the code of a package that was read; see `load_code`."""
+    return load_code(folder, code_files(package), digest=digest)
+
+
+def code_files(package: Package) -> CodeFiles:
+    """What of a package is code."""
+    return CodeFiles(
+        package=package.id,
+        handlers=tuple(runtime.handler for runtime in package.runtimes if runtime.handler),
+        guards=tuple(runtime.guard for runtime in package.runtimes if runtime.guard),
+        entry=package.entry,
+        tools=package.tools,
+    )
 
 
 def load_code(folder: Path, files: CodeFiles, *, digest: str) -> PackageCode:
@@ -103,11 +66,6 @@ def forget_code(digest: str) -> None:
     with _lock:
         if (code := _loaded.pop(digest, None)) is not None:
             remove(_root(code.package, digest))
-
-
-def failed(where: str, message: str, accepted: str = "") -> TurnwrightError:
-    """`package.load-failed`."""
-    return TurnwrightError(Code.PACKAGE_LOAD, message, where=where, accepted=accepted)
 
 
 def _root(package: str, digest: str) -> str:
@@ -197,31 +155,6 @@ def _guarded(folder: Path, path: str, action: Callable[[], Any]) -> Any:
         raise TurnwrightError(error.code, error.message, where=place, accepted=error.accepted) from error
     except (Exception, SystemExit) as error:
         raise failed(place_of(error, folder) or path, described(error)) from error
-
-
-def place_of(error: BaseException, folder: Path) -> str:
-    """`file:line` of the package's innermost frame of an error, or an empty text."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{_inside(error.filename, folder) or error.filename}:{error.lineno or 0}"
-    place, trace = "", error.__traceback__
-    while trace is not None:
-        if inside := _inside(trace.tb_frame.f_code.co_filename, folder):
-            place = f"{inside}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
-
-
-def described(error: BaseException) -> str:
-    """Type and message of an error, bounded."""
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {text}"[:300]
-
-
-def _inside(filename: str, folder: Path) -> str:
-    try:
-        return Path(filename).relative_to(folder).as_posix()
-    except ValueError:
-        return ""
 
 
 def _line(found: Any) -> int:

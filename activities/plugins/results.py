@@ -139,8 +139,7 @@ def _proposal(kind: str, entry: Json, place: str) -> dict[str, Json]:
     try:
         return proposal_json(parse_proposal({"type": kind, **fields}, owner_code=True))
     except TurnwrightError as error:
-        field_path = error.where.removeprefix(f"{kind}/").removeprefix(kind)
-        where = f"{place}.{field_path}" if field_path else place
+        where = f"{place}.{error.where}" if error.where else place
         raise TurnwrightError(error.code, error.message, where=where, accepted=error.accepted) from None
 
 

@@ -31,7 +31,7 @@ MAX_BATCH: Final = 200
 HIDDEN: Final = "_hidden."
 """Prefix of the namespaces that only the owner's code may write (plugin-model §20)."""
 
-TOPIC: Final = re.compile(r"[a-z][a-z0-9]*(?:[.-][a-z0-9]+)*")
+TOPIC: Final = re.compile(r"[a-z][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)*")
 _POINTER = r"^(?:/(?:[^~/\x00-\x1f]|~[01])*)*$"
 
 
@@ -56,7 +56,7 @@ def _storable(value: Any) -> Any:
 
 def _topic(value: str) -> str:
     if not TOPIC.fullmatch(value):
-        raise ValueError("a topic is words of lowercase letters and digits joined by dots or dashes")
+        raise ValueError("a topic is words of lowercase letters, digits and dashes, joined by dots")
     return value
 
 
@@ -177,6 +177,19 @@ class StatePatch(_Model):
 
 Proposal = NarrativeAppend | PluginData | PluginDataBatch | PluginDataDelete | EventEmit | StatePatch
 
+_TAGS: Final = frozenset(
+    {
+        "narrative.append",
+        "plugin.data",
+        "plugin.data.batch",
+        "plugin.data.delete",
+        "event.emit",
+        "state.patch",
+    }
+    | {"set", "inc", "append", "remove", "int", "float"}
+)
+"""What pydantic puts into the place of an error beside the fields."""
+
 _PROPOSAL: TypeAdapter[Proposal] = TypeAdapter(Annotated[Proposal, Field(discriminator="type")])
 
 
@@ -230,5 +243,5 @@ def _invalid(error: ValidationError) -> TurnwrightError:
     first = error.errors(include_url=False)[0]
     cause = first.get("ctx", {}).get("error")
     code = cause.code if isinstance(cause, _Refused) else Code.COMMIT_PROPOSAL
-    field = "/".join(str(part) for part in first["loc"])
+    field = "/".join(str(part) for part in first["loc"] if part not in _TAGS)
     return TurnwrightError(code, first["msg"].removeprefix("Value error, "), where=field)

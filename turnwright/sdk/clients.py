@@ -19,6 +19,8 @@ from turnwright.sdk.errors import ToolError
 Json = Any
 """Any JSON value."""
 
+_JSON = (str, int, float, bool, list, dict, type(None))
+
 Call = Callable[[str, dict[str, Json]], Awaitable[Json]]
 """Asks the host and waits for its answer."""
 
@@ -221,7 +223,8 @@ class Logger:
         self._log("error", message, fields)
 
     def _log(self, level: str, message: str, fields: dict[str, Json]) -> None:
-        self._tell("log", {"level": level, "message": str(message), "fields": fields})
+        shown = {name: value if isinstance(value, _JSON) else repr(value) for name, value in fields.items()}
+        self._tell("log", {"level": level, "message": str(message), "fields": shown})
 
 
 class Signal:

@@ -7,7 +7,6 @@ fails the whole entry. Spec: plugin-model §1, §13.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn
@@ -22,7 +21,7 @@ Risk = Literal["read", "write", "network", "execute", "destructive"]
 RISKS: Final[tuple[Risk, ...]] = ("read", "write", "network", "execute", "destructive")
 ToolHandler = Callable[[Any, ToolContext], Awaitable[Json]]
 
-_TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
+_MAX_NAME: Final = 128
 
 
 @dataclass(frozen=True)
@@ -112,8 +111,8 @@ class Host:
         raise _later(f"provide_extension({point!r})")
 
     def _check(self, tool: RegisteredTool) -> None:
-        if not isinstance(tool.name, str) or not _TOOL_NAME.fullmatch(tool.name):
-            raise _refused(str(tool.name), "the name is not usable", "1 to 64 letters, digits, `_` or `-`")
+        if not isinstance(tool.name, str) or not tool.name.strip() or len(tool.name) > _MAX_NAME:
+            raise _refused(str(tool.name), "the name is not usable", f"1 to {_MAX_NAME} characters")
         if tool.name in self._tools:
             raise _refused(tool.name, "the name is registered twice", "one registration")
         if not isinstance(tool.description, str) or not tool.description.strip():
