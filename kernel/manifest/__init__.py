@@ -24,8 +24,8 @@ from kernel.manifest.agent import (
 from kernel.manifest.contributes import (
     ContributedTool,
     Contributes,
-    Dataset,
     DataNamespace,
+    Dataset,
     EventDeclaration,
     Setting,
 )

@@ -5,7 +5,7 @@ Spec: plugin-model §1, §5, §7, §13, §28; decisions 2, 4, 13, 20, 21.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from difflib import get_close_matches
 from typing import Final
 
@@ -33,14 +33,19 @@ def package_problems(
     origin: Origin,
     entry: str | None,
     product_version: str,
+    runtime_ids: Set[str],
 ) -> Iterator[Diagnostic]:
-    """Yield everything that is wrong between the parts of one package."""
+    """Yield everything that is wrong between the parts of one package.
+
+    `runtime_ids` also holds the runtimes that could not be read: naming one is not a second mistake.
+    """
     yield from _ranges(manifest, origin, product_version)
     yield from _entry(manifest.contributes, origin, entry)
     yield from _output_contracts(runtimes)
     yield from cycle_problems(runtimes)
     known = {runtime.id: runtime for runtime in runtimes}
     for runtime in runtimes:
+        yield from _unknown_runtimes(runtime, runtime_ids)
         yield from _upstreams(runtime, known)
         yield from _committed_inputs(runtime, known)
         yield from _tools(runtime, manifest.contributes)
@@ -105,10 +110,7 @@ def _output_contracts(runtimes: Sequence[Runtime]) -> Iterator[Diagnostic]:
 
 
 def _upstreams(runtime: Runtime, known: Mapping[str, Runtime]) -> Iterator[Diagnostic]:
-    """Judge every reference to a runtime; contracts are judged at activation."""
-    for name, at in _runtime_references(runtime):
-        if name not in known:
-            yield _unknown_runtime(runtime, name, at, known)
+    """Refuse upstreams that can never have run; contracts are judged at activation."""
     for edge in turn_edges(runtime):
         if not isinstance(edge.source, RuntimeReference) or edge.source.runtime not in known:
             continue
@@ -134,13 +136,16 @@ def _runtime_references(runtime: Runtime) -> Iterator[tuple[str, FieldPath]]:
             yield binding.source.runtime, ("io", "inputs", name, "from")
 
 
-def _unknown_runtime(runtime: Runtime, name: str, at: FieldPath, known: Mapping[str, Runtime]) -> Diagnostic:
-    if name.partition("/")[0] != runtime.package_id:
-        message = f"{quoted(name)} is no runtime of this package; other packages are reached by contract"
-    else:
+def _unknown_runtimes(runtime: Runtime, runtime_ids: Set[str]) -> Iterator[Diagnostic]:
+    for name, at in _runtime_references(runtime):
+        if name in runtime_ids:
+            continue
         message = f"{quoted(name)} is no runtime of this package"
-    accepted = ", ".join(get_close_matches(name, known, n=3, cutoff=0.4) or sorted(known)[:6])
-    return runtime.origin.problem(Code.PACKAGE_REFERENCE, at, message, f"{accepted}, or a contract name@N")
+        if name.partition("/")[0] != runtime.package_id:
+            message += "; other packages are reached by contract"
+        near = get_close_matches(name, runtime_ids, n=3, cutoff=0.4) or sorted(runtime_ids)[:6]
+        accepted = f"{', '.join(near)}, or a contract name@N"
+        yield runtime.origin.problem(Code.PACKAGE_REFERENCE, at, message, accepted)
 
 
 def _runs_later(upstream: Runtime, runtime: Runtime) -> bool:
@@ -179,17 +184,17 @@ def _tools(runtime: Runtime, contributes: Contributes) -> Iterator[Diagnostic]:
         for index, name in enumerate(names):
             if name not in offered:
                 yield _unknown_tool(runtime, (root, "tools", field, index), name, offered, field)
-    names = [*runtime.builtin_tools, *runtime.plugin_tools]
+    available = [*runtime.builtin_tools, *runtime.plugin_tools]
     if isinstance(whitelist, AgentTools):
         yield from _datasets(runtime, whitelist, contributes)
-        names += [service.tool_name for service in whitelist.services]
-        names += _dataset_tools(whitelist, contributes)
-    for name in sorted({name for name in names if names.count(name) > 1}):
+        available += [service.tool_name for service in whitelist.services]
+        available += _dataset_tools(whitelist, contributes)
+    for name in sorted({name for name in available if available.count(name) > 1}):
         message = f"two tools have the name {quoted(name)}"
         yield runtime.origin.problem(Code.PACKAGE_COMBINATION, (root, "tools"), message, "names that differ")
     for at, name in _named_tools(runtime, whitelist, root):
-        if name not in names:
-            yield _unknown_tool(runtime, at, name, names, "the runtime's tools")
+        if name not in available:
+            yield _unknown_tool(runtime, at, name, available, "the runtime's tools")
 
 
 def _named_tools(runtime: Runtime, whitelist: ToolWhitelist, root: str) -> Iterator[tuple[FieldPath, str]]:

@@ -101,17 +101,24 @@ class _Reader:
         if manifest.runtime is not None:
             origin = replace(source.origin, prefix=("runtime",))
             runtimes.append(Runtime(self.name, self.name, "", manifest.runtime, source.body, origin=origin))
-        return self._package(manifest, source, sorted(runtimes, key=lambda runtime: runtime.id))
+        ids = {f"{self.name}/{folder}" for folder in folders} | {runtime.id for runtime in runtimes}
+        return self._package(manifest, source.origin, sorted(runtimes, key=lambda r: r.id), ids)
 
-    def _package(self, manifest: PluginManifest, source: _Manifest, runtimes: list[Runtime]) -> Package:
-        origin = source.origin
+    def _package(
+        self, manifest: PluginManifest, origin: Origin, runtimes: list[Runtime], ids: set[str]
+    ) -> Package:
         self._check_layout(manifest, origin)
         contracts = self._contracts(manifest, origin)
-        single = len(runtimes) == 1
+        single = len(ids) == 1
         resolved = [self._resolve(runtime, manifest, contracts, single=single) for runtime in runtimes]
         entry = self.references.entry(origin, manifest.entry)
         self.problems += package_problems(
-            manifest, resolved, origin=origin, entry=entry, product_version=self.product_version
+            manifest,
+            resolved,
+            origin=origin,
+            entry=entry,
+            product_version=self.product_version,
+            runtime_ids=ids,
         )
         return Package(
             id=self.name,
