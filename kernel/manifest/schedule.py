@@ -139,7 +139,7 @@ Detached: TypeAlias = Annotated[
 
 
 class Schedule(ManifestModel):
-    """When and in what order the runtime runs."""
+    """`schedule`: the stage, the trigger and the order of a runtime."""
 
     stage: Stage | None = Field(
         None,
