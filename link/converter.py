@@ -1,0 +1,195 @@
+"""Turns values into payloads and back; what does not fit is refused by name.
+
+Every refusal is a non-retryable `ApplicationError`, whatever went wrong: the SDK then fails the start,
+rejects the update, drops the signal or fails the query, where any other exception would fail the
+workflow task and be retried for ever (DESIGN §4, rules 1 and 2).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn, Self
+
+from pydantic import TypeAdapter, ValidationError
+from temporalio.api.common.v1 import Payload
+from temporalio.common import RawValue
+from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions
+from temporalio.converter import (
+    ActivitySerializationContext,
+    DataConverter,
+    SerializationContext,
+)
+from temporalio.exceptions import ApplicationError, FailureError
+
+from kernel.errors import Code
+from link.codec import codec, refusal
+from link.failures import EncodedWireFailureConverter, WireFailureConverter
+from link.payload_shape import largest_part, shape_fault
+from link.settings import Settings
+
+MAX_PAYLOAD_BYTES: Final = 256 * 1024
+"""Largest payload, before encryption; what is larger lives in the store."""
+
+_MAX_REASONS = 3
+_MAX_REASON_CHARS = 600
+_JSON = b"json/plain"
+_PROTOBUF = (b"json/protobuf", b"binary/protobuf")
+
+
+class UnreadableResultError(RuntimeError):
+    """An activity's result that the waiting workflow cannot read.
+
+    Not an `ApplicationError`: the result came from a worker of ours, so that another version or a
+    missing key is the likely cause. The workflow task waits for a worker that can read it.
+    """
+
+
+class WirePayloadConverter(PydanticPayloadConverter):
+    """JSON by pydantic without unset fields, bounded in size and depth, checked against the type."""
+
+    def __init__(self) -> None:
+        super().__init__(ToJsonOptions(exclude_unset=True))
+        self._results = False
+
+    def with_context(self, context: SerializationContext) -> Self:
+        """The same converter, or for an activity's payloads one that tells results from messages."""
+        if not isinstance(context, ActivitySerializationContext):
+            return self
+        converter = type(self)()
+        converter._results = True
+        return converter
+
+    def to_payloads(self, values: Sequence[Any]) -> list[Payload]:
+        """Encode values.
+
+        Raises:
+            ApplicationError: `wire.too-large` with the path of the largest part; `wire.malformed`
+                for a value that JSON cannot hold.
+        """
+        return [self._encode(value) for value in values]
+
+    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+        """Decode values.
+
+        Raises:
+            ApplicationError: `wire.malformed`, `wire.too-large` or a `codec.*` code, with what was
+                expected and where.
+            UnreadableResultError: the same of an activity's result.
+        """
+        try:
+            return self._decode_all(payloads, type_hints)
+        except ApplicationError as error:
+            if self._results:
+                raise UnreadableResultError(f"{error.type}: {error.message}") from error
+            raise
+
+    def _encode(self, value: Any) -> Payload:
+        try:
+            [payload] = super().to_payloads([value])
+        except FailureError:
+            raise
+        except Exception as error:  # whatever pydantic says, the caller must not retry it
+            refuse(
+                Code.WIRE_MALFORMED, f"{type(value).__name__} cannot be written as JSON: {str(error)[:200]}"
+            )
+        if payload.metadata.get("encoding") in _PROTOBUF:
+            return payload  # only the SDK's own query answers; they never enter a history
+        if len(payload.data) > MAX_PAYLOAD_BYTES:
+            part = largest_part(value, payload.data)
+            size = f"{len(payload.data)} bytes; at most {MAX_PAYLOAD_BYTES} are accepted"
+            refuse(Code.WIRE_TOO_LARGE, f"{part} makes a payload of {size}")
+        if payload.metadata.get("encoding") == _JSON and (fault := shape_fault(payload.data)):
+            refuse(Code.WIRE_MALFORMED, f"{type(value).__name__} {fault}")
+        return payload
+
+    def _decode_all(self, payloads: Sequence[Payload], type_hints: list[type] | None) -> list[Any]:
+        if type_hints is None:
+            if len(payloads) > 1:
+                refuse(Code.WIRE_MALFORMED, f"{len(payloads)} arguments given where at most one is taken")
+            return [self._decode(payload, None, 0) for payload in payloads]
+        if len(type_hints) != len(payloads):
+            refuse(Code.WIRE_MALFORMED, f"{len(payloads)} arguments given where {len(type_hints)} are taken")
+        return [
+            self._decode(p, hint, i) for i, (p, hint) in enumerate(zip(payloads, type_hints, strict=True))
+        ]
+
+    def _decode(self, payload: Payload, hint: Any, index: int) -> Any:
+        if hint is RawValue:
+            return RawValue(payload)
+        if refused := refusal(payload):
+            refuse(*refused)
+        where = (
+            f"argument {index + 1}, expected {type_name(hint)}"
+            if hint is not None
+            else f"argument {index + 1}"
+        )
+        if len(payload.data) > MAX_PAYLOAD_BYTES:
+            refuse(
+                Code.WIRE_TOO_LARGE, f"{where}: {len(payload.data)} bytes given, {MAX_PAYLOAD_BYTES} accepted"
+            )
+        encoding = payload.metadata.get("encoding", b"")
+        if encoding == _JSON and (fault := shape_fault(payload.data)):
+            refuse(Code.WIRE_MALFORMED, f"{where}: JSON {fault}")
+        if encoding not in self.converters:
+            known = ", ".join(name.decode() for name in self.converters)
+            refuse(Code.WIRE_MALFORMED, f"{where}: unknown encoding {encoding[:40]!r}; known are {known}")
+        try:
+            [value] = super().from_payloads([payload], None if hint is None else [hint])
+            return value if hint is None or encoding == _JSON else check_type(value, hint)
+        except ValidationError as error:
+            refuse(Code.WIRE_MALFORMED, f"{where}: {reasons(error)}")
+        except Exception as error:  # a decoder's own exceptions: recursion, protobuf, hints without a schema
+            refuse(Code.WIRE_MALFORMED, f"{where}: {type(error).__name__}: {str(error)[:200]}")
+
+
+def data_converter(settings: Settings) -> DataConverter:
+    """The converter that every client and worker of a deployment must share.
+
+    Raises:
+        TurnwrightError: `config.encryption-key` when encryption is on and a key is missing.
+    """
+    encryption = codec(settings)
+    failures = WireFailureConverter if encryption is None else EncodedWireFailureConverter
+    return DataConverter(
+        payload_converter_class=WirePayloadConverter,
+        payload_codec=encryption,
+        failure_converter_class=failures,
+    )
+
+
+def check_type(value: Any, hint: Any) -> Any:
+    """The value, when it is of the type already; nothing is coerced.
+
+    Raises:
+        ValidationError: it is not.
+    """
+    return _adapter(hint).validate_python(value, strict=True)
+
+
+def reasons(error: ValidationError) -> str:
+    """What a validation found, without the values it found: they may be large or secret."""
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    lines = [_reason(fault["loc"], fault["msg"]) for fault in faults[:_MAX_REASONS]]
+    more = [f"{len(faults) - _MAX_REASONS} more"] if len(faults) > _MAX_REASONS else []
+    return "; ".join(lines + more)[:_MAX_REASON_CHARS]
+
+
+def type_name(hint: Any) -> str:
+    """A type as people write it."""
+    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+
+
+def refuse(code: Code, message: str) -> NoReturn:
+    """Raise the refusal that no retry can mend."""
+    raise ApplicationError(f"{code}: {message}", type=code, non_retryable=True) from None
+
+
+def _reason(loc: tuple[int | str, ...], message: str) -> str:
+    path = ".".join(str(part)[:60] for part in loc)
+    return f"{path}: {message}" if path else message
+
+
+@functools.lru_cache(maxsize=256)
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint)

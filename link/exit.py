@@ -1,0 +1,37 @@
+"""Leaves a process with the status it means."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from typing import NoReturn
+
+from link import telemetry
+
+
+def leave(status: int) -> NoReturn:
+    """Flush everything and end the process at once with this status.
+
+    The SDK's threads can abort the interpreter while it exits, and a command that succeeded would then
+    end with status 134 or 139.
+    """
+    for flush in (telemetry.flush, _flush_logging, _flush_streams):
+        with contextlib.suppress(Exception):
+            flush()
+    os._exit(status)
+
+
+def _flush_logging() -> None:
+    loggers = [logging.getLogger(), *logging.Logger.manager.loggerDict.values()]
+    for logger in loggers:
+        for handler in getattr(logger, "handlers", ()):
+            with contextlib.suppress(Exception):
+                handler.flush()
+
+
+def _flush_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # a closed pipe must not change the status
+            stream.flush()

@@ -1,0 +1,252 @@
+"""The settings of one process: `turnwright.toml`, then the environment over it.
+
+    Settings          everything a client or a worker must know, frozen
+    load_settings     read them, refusing what is unknown or of the wrong type
+    Settings.to_env   hand exactly these settings to a child process
+
+Secrets never stand here: a setting names the environment variable that holds one.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
+
+from kernel.errors import Code, TurnwrightError
+from kernel.wire import names
+from link.settings_environment import CONFIG_VARIABLE, HOME_VARIABLE, WHOLE_VARIABLE, overlay
+from link.settings_refusal import explain
+
+CONFIG_NAME = "turnwright.toml"
+
+Flag = Annotated[bool, Strict()]
+Count = Annotated[int, Strict(), Field(ge=1)]
+Name = Annotated[str, Field(min_length=1)]
+Role = Literal["workflows", "functions", "models", "tools"]
+ROLES: tuple[Role, ...] = ("workflows", "functions", "models", "tools")
+
+
+class Section(BaseModel):
+    """A table of the file: closed, so that a misspelt key is an error and not a silence."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TlsSettings(Section):
+    """Files in PEM; `domain` overrides the server name that the certificate must carry."""
+
+    server_root_ca: Path | None = None
+    client_cert: Path | None = None
+    client_key: Path | None = None
+    domain: Name | None = None
+
+
+class TemporalSettings(Section):
+    """Where the Temporal server is. `api_key_env` names the variable that holds the API key."""
+
+    address: Name = "localhost:7233"
+    namespace: Name = "default"
+    queue: Name = names.QUEUE
+    tls: Flag | TlsSettings = False
+    api_key_env: Name | None = None
+
+
+class StoreSettings(Section):
+    """`url`: `sqlite:///file` or `postgresql://…`; empty means a file in the home folder."""
+
+    url: str = ""
+
+
+class PackageSettings(Section):
+    """Folders that packages are looked for in, besides the bundled ones."""
+
+    path: tuple[Path, ...] = ()
+
+
+class EncryptionSettings(Section):
+    """Names of variables that hold base64 keys of 32 bytes; `key_env` turns encryption on.
+
+    `key_env` encrypts; `previous_key_envs` still decrypt what an older key wrote.
+    """
+
+    key_env: Name | None = None
+    previous_key_envs: tuple[Name, ...] = ()
+
+    @model_validator(mode="after")
+    def _previous_need_a_key(self) -> Self:
+        if self.previous_key_envs and not self.key_env:
+            raise ValueError("previous_key_envs need a key_env: without one nothing is encrypted")
+        return self
+
+
+class DeploymentSettings(Section):
+    """Worker versioning; off while both are empty."""
+
+    name: Name | None = None
+    build_id: Name | None = None
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> Self:
+        if (self.name is None) != (self.build_id is None):
+            raise ValueError("name and build_id belong together: set both, or neither")
+        return self
+
+
+class ApprovalSettings(Section):
+    """How long a person may take to answer, in seconds."""
+
+    deadline_s: Count = 86_400
+
+
+class WorkerSettings(Section):
+    """What one worker process does, and how much of it at once."""
+
+    roles: Annotated[tuple[Role, ...], Field(min_length=1)] = ROLES
+    sandbox: Flag = False
+    max_concurrent_workflow_tasks: Count = 100
+    max_concurrent_activities: Count = 100
+    max_concurrent_local_activities: Count = 100
+    max_cached_workflows: Count = 1_000
+
+
+class TelemetrySettings(Section):
+    """Where spans go: an OTLP endpoint (HTTP), a file of JSON lines, or nowhere."""
+
+    otlp_endpoint: Name | None = None
+    trace_file: Path | None = None
+
+    @property
+    def enabled(self) -> bool:
+        """Whether any span is written."""
+        return self.otlp_endpoint is not None or self.trace_file is not None
+
+
+class Settings(Section):
+    """Everything a client or a worker must know.
+
+    Attributes:
+        home: folder of the local store, dev server and logs; absolute.
+        config_file: the file these settings were read from, or None.
+        slots: `[slots.<name>]` tables as written; the model wires check them.
+    """
+
+    home: Path
+    config_file: Path | None = None
+    temporal: TemporalSettings = Field(default_factory=TemporalSettings)
+    store: StoreSettings = Field(default_factory=StoreSettings)
+    packages: PackageSettings = Field(default_factory=PackageSettings)
+    slots: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    encryption: EncryptionSettings = Field(default_factory=EncryptionSettings)
+    deployment: DeploymentSettings = Field(default_factory=DeploymentSettings)
+    approvals: ApprovalSettings = Field(default_factory=ApprovalSettings)
+    worker: WorkerSettings = Field(default_factory=WorkerSettings)
+    telemetry: TelemetrySettings = Field(default_factory=TelemetrySettings)
+
+    @property
+    def store_url(self) -> str:
+        """The store's URL, the default filled in."""
+        return self.store.url or f"sqlite:///{self.home / 'turnwright.db'}"
+
+    def to_env(self) -> dict[str, str]:
+        """Environment that makes `load_settings` of a child process return exactly these settings."""
+        return {WHOLE_VARIABLE: self.model_dump_json()}
+
+
+def load_settings(
+    environ: Mapping[str, str] | None = None, *, config: Path | None = None, cwd: Path | None = None
+) -> Settings:
+    """Read the settings: defaults, then the file, then the environment.
+
+    Args:
+        environ: the environment; the process's own when left out.
+        config: a file that must exist; else `TURNWRIGHT_CONFIG` names one, else `turnwright.toml`
+            is read where it exists.
+        cwd: what relative paths of the environment start from; paths in the file start from its folder.
+
+    Raises:
+        TurnwrightError: `config.invalid`, with file or variable, path and what is accepted.
+    """
+    environ = os.environ if environ is None else environ
+    cwd = cwd or Path.cwd()
+    if whole := environ.get(WHOLE_VARIABLE):
+        return _restore(whole)
+    file = _config_file(environ, config, cwd)
+    data = _read(file) if file else {}
+    origins = overlay(data, environ)
+    _refuse_process_keys(data, file)
+    data["home"] = cwd / environ.get(HOME_VARIABLE, ".turnwright")
+    data["config_file"] = file
+    try:
+        settings = Settings.model_validate(data)
+    except ValidationError as error:
+        raise explain(error, Settings, file, origins) from None
+    return _absolute(settings, file.parent if file else cwd, cwd, origins)
+
+
+def _config_file(environ: Mapping[str, str], config: Path | None, cwd: Path) -> Path | None:
+    named = config or environ.get(CONFIG_VARIABLE)
+    if not named:
+        default = cwd / CONFIG_NAME
+        return default.resolve() if default.is_file() else None
+    file = (cwd / named).resolve()
+    if not file.is_file():
+        raise TurnwrightError(
+            Code.CONFIG_INVALID,
+            "there is no such configuration file",
+            where=str(file),
+            accepted="a TOML file",
+        )
+    return file
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise TurnwrightError(
+            Code.CONFIG_INVALID, f"cannot be read: {error}", where=str(file), accepted="TOML 1.0 in UTF-8"
+        ) from None
+
+
+def _refuse_process_keys(data: Mapping[str, Any], file: Path | None) -> None:
+    for key in ("home", "config_file"):
+        if key in data:
+            raise TurnwrightError(
+                Code.CONFIG_INVALID,
+                f"{key!r} is not a setting of the file",
+                where=str(file),
+                accepted=f"the environment variables {HOME_VARIABLE} and {CONFIG_VARIABLE}",
+            )
+
+
+def _absolute(
+    settings: Settings, folder: Path, cwd: Path, origins: Mapping[tuple[str, ...], str]
+) -> Settings:
+    """Make every path absolute: a worker may start in another folder."""
+
+    def anchored(path: Path, *where: str) -> Path:
+        return ((cwd if where in origins else folder) / path.expanduser()).absolute()
+
+    packages = PackageSettings(path=tuple(anchored(p, "packages", "path") for p in settings.packages.path))
+    telemetry = settings.telemetry
+    if telemetry.trace_file:
+        trace_file = anchored(telemetry.trace_file, "telemetry", "trace_file")
+        telemetry = telemetry.model_copy(update={"trace_file": trace_file})
+    temporal = settings.temporal
+    if isinstance(temporal.tls, TlsSettings):
+        files = {k: anchored(v) for k, v in temporal.tls if isinstance(v, Path)}
+        temporal = temporal.model_copy(update={"tls": temporal.tls.model_copy(update=files)})
+    changes = {"packages": packages, "telemetry": telemetry, "temporal": temporal}
+    return settings.model_copy(update={"home": settings.home.expanduser().absolute(), **changes})
+
+
+def _restore(whole: str) -> Settings:
+    try:
+        return Settings.model_validate_json(whole)
+    except ValidationError as error:
+        raise explain(error, Settings, None, {(): WHOLE_VARIABLE}) from None

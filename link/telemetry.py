@@ -1,0 +1,104 @@
+"""Traces: one trace from a player's action to the wire call it led to, and no span twice.
+
+plugins    what a client needs, and a worker gets from its client
+tracer     spans of our own, in activities and commands
+flush      write out what has ended; called before a process leaves
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import opentelemetry.trace
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    SimpleSpanProcessor,
+    SpanExporter,
+    SpanExportResult,
+)
+from temporalio.client import Plugin
+from temporalio.contrib.opentelemetry import (
+    OpenTelemetryPlugin,
+    ReplaySafeTracerProvider,
+    create_tracer_provider,
+)
+
+from link.settings import Settings
+
+TRACER: Final = "turnwright"
+_FLUSH_MS: Final = 2_000
+
+
+def plugins(settings: Settings) -> list[Plugin]:
+    """The tracing plugin where telemetry is on; nothing otherwise, and then no header costs a byte."""
+    if not settings.telemetry.enabled and not _provider.cache_info().currsize:
+        return []
+    _configure(settings)
+    return [OpenTelemetryPlugin(add_temporal_spans=True)]
+
+
+def tracer() -> opentelemetry.trace.Tracer:
+    """The tracer for spans of our own; without telemetry its spans are no-ops."""
+    return opentelemetry.trace.get_tracer(TRACER)
+
+
+def export_to(exporter: SpanExporter) -> None:
+    """Turn telemetry on in this process and send every finished span to `exporter` at once."""
+    _provider().add_span_processor(SimpleSpanProcessor(exporter))
+
+
+def flush() -> None:
+    """Write out the finished spans; gives up after two seconds."""
+    if _provider.cache_info().currsize:
+        _provider().force_flush(_FLUSH_MS)
+
+
+class SpanFile(SpanExporter):
+    """Appends each finished span as one line of JSON; several processes may share the file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Append the spans; one write per batch, so that lines of two processes do not mix."""
+        text = "".join(span.to_json(indent=None) + "\n" for span in spans)
+        with self._lock, self._file.open("a", encoding="utf-8") as out:
+            out.write(text)
+        return SpanExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        """Nothing is kept open."""
+
+
+@functools.cache
+def _provider() -> ReplaySafeTracerProvider:
+    """The process's provider: OpenTelemetry accepts one only, and workers need a replay-safe one."""
+    resource = Resource.create({"service.name": "turnwright"})
+    provider = create_tracer_provider(resource=resource, shutdown_on_exit=False)
+    opentelemetry.trace.set_tracer_provider(provider)
+    return provider
+
+
+@functools.cache
+def _configure_once(endpoint: str | None, file: Path | None) -> None:
+    provider = _provider()
+    if endpoint:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        traces = endpoint.rstrip("/")
+        traces = traces if traces.endswith("/v1/traces") else f"{traces}/v1/traces"
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=traces)))
+    if file:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        provider.add_span_processor(SimpleSpanProcessor(SpanFile(file)))
+
+
+def _configure(settings: Settings) -> None:
+    _configure_once(settings.telemetry.otlp_endpoint, settings.telemetry.trace_file)
