@@ -1,0 +1,155 @@
+"""Packages as this worker knows them: found in folders, frozen by digest, loaded from the store.
+
+A session activates packages from folders; from then on its runs name digests alone, and any worker loads
+exactly those (DESIGN §4, rule 6).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from activities.plugins.code import PackageCode
+from activities.plugins.loader import load_package_code
+from kernel.errors import Code, TurnwrightError
+from kernel.manifest import Loaded, Package, Runtime, load_package
+from store import package_files, packages
+from store.engine import Store
+
+_KEPT = 256
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A package folder as it was read."""
+
+    package: Package
+    files: Mapping[str, bytes]
+    bundled: bool
+
+
+@dataclass(frozen=True)
+class LivePackage:
+    """A package of one digest, its code loaded."""
+
+    digest: str
+    package: Package
+    code: PackageCode
+
+    @property
+    def gated(self) -> frozenset[str]:
+        """Tools that need approval (DECISIONS 13)."""
+        return frozenset(name for name, tool in self.code.tools.items() if tool.needs_approval)
+
+    def runtime(self, runtime_id: str) -> Runtime:
+        """The runtime of this id.
+
+        Raises:
+            TurnwrightError: `runtime.unknown`.
+        """
+        if (found := self.package.runtime(runtime_id)) is None:
+            known = ", ".join(runtime.id for runtime in self.package.runtimes)
+            raise TurnwrightError(Code.RUNTIME_UNKNOWN, f"no runtime {runtime_id!r}", accepted=known)
+        return found
+
+
+class Catalog:
+    """Finds, stores and loads packages.
+
+    Args:
+        bundled: folder of the bundled packages; their code is trusted.
+        folders: further folders of packages.
+        cache: where content of digests is laid out to be imported.
+    """
+
+    def __init__(self, store: Store, bundled: Path, folders: Sequence[Path], cache: Path) -> None:
+        self._store = store
+        self._bundled = bundled
+        self._folders = tuple(folders)
+        self._cache = cache
+        self._live: OrderedDict[str, LivePackage] = OrderedDict()
+
+    def bundled_ids(self) -> tuple[str, ...]:
+        """Ids of the bundled packages."""
+        return tuple(path.name for path in _packages_in(self._bundled))
+
+    def sources(self) -> dict[str, Source]:
+        """Every package that can be activated, by id; a bad folder is left out with a log line."""
+        found: dict[str, Source] = {}
+        for root in (self._bundled, *self._folders):
+            for path in _packages_in(root):
+                source = self._source(path, bundled=root == self._bundled)
+                if source:
+                    found.setdefault(source.package.id, source)
+        return found
+
+    def diagnose(self, name: str) -> str:
+        """Why a package of this name cannot be loaded; empty when no folder has that name."""
+        for root in (self._bundled, *self._folders):
+            if (root / name / "PLUGIN.md").exists():
+                return "\n".join(problem.render() for problem in _read(root / name)[1].errors)
+        return ""
+
+    async def freeze(self, conn: AsyncConnection, source: Source) -> dict[str, str]:
+        """Store a package's content; returns its `{package_id, digest, version}`."""
+        package = source.package
+        if not source.bundled:
+            _log.warning("package %s is not bundled: its code runs inside the worker process", package.id)
+        digest = await packages.put(conn, package.id, package.version, source.files)
+        return {"package_id": package.id, "digest": digest, "version": package.version}
+
+    async def live(self, package_id: str, digest: str) -> LivePackage:
+        """The package of a digest, from memory or from the store.
+
+        Raises:
+            TurnwrightError: `package.digest-mismatch`, `package.load-failed`.
+        """
+        if digest not in self._live:
+            self._live[digest] = await self._load(package_id, digest)
+            while len(self._live) > _KEPT:
+                self._live.popitem(last=False)
+        return self._live[digest]
+
+    async def _load(self, package_id: str, digest: str) -> LivePackage:
+        async with self._store.read() as conn:
+            files = await packages.load(conn, digest)
+        loaded = load_package(files, name=package_id)
+        if loaded.package is None:
+            raise _invalid(package_id, loaded)
+        folder = package_files.materialise(files, digest, self._cache)
+        return LivePackage(digest, loaded.package, load_package_code(folder, loaded.package, digest=digest))
+
+    def _source(self, path: Path, *, bundled: bool) -> Source | None:
+        try:
+            folder, loaded = _read(path)
+        except TurnwrightError as error:
+            _log.warning("package folder %s is left out: %s", path, error)
+            return None
+        if loaded.package is None:
+            _log.warning("package %s is left out: %s", path.name, "; ".join(p.render() for p in loaded.errors))
+            return None
+        return Source(loaded.package, folder.files, bundled)
+
+
+def _packages_in(root: Path) -> list[Path]:
+    if not root.is_dir():
+        return []
+    if (root / "PLUGIN.md").exists():
+        return [root]
+    return sorted(path for path in root.iterdir() if (path / "PLUGIN.md").exists())
+
+
+def _read(path: Path) -> tuple[package_files.Folder, Loaded]:
+    folder = package_files.read_folder(path)
+    return folder, load_package(folder.files, name=path.name, links=folder.links)
+
+
+def _invalid(package_id: str, loaded: Loaded) -> TurnwrightError:
+    message = "; ".join(problem.render() for problem in loaded.errors)
+    return TurnwrightError(Code.PACKAGE_INVALID, message, where=package_id)

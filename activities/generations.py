@@ -1,0 +1,140 @@
+"""The frozen generation of a turn: what `open_turn` wrote, read once per process.
+
+Every activity of a run starts here: which package content, which bindings, which action.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from activities.catalog import Catalog, LivePackage
+from kernel.errors import Code, TurnwrightError
+from kernel.manifest import Runtime
+from kernel.wire.turn import PlanInput, RuntimePlan
+from store import turns
+from store.engine import Store
+from store.turns import Action, Turn
+
+_KEPT = 512
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Everything that is fixed for a turn.
+
+    Attributes:
+        active: package id → digest.
+        plan: what the turn's graph is built from.
+    """
+
+    session_id: str
+    turn_id: str
+    logical_turn: int
+    locale: str
+    opened_at: float
+    action: Action
+    active: Mapping[str, str]
+    plan: PlanInput
+
+    def runtime_plan(self, runtime_id: str) -> RuntimePlan:
+        """The plan of one runtime.
+
+        Raises:
+            TurnwrightError: `runtime.unknown`.
+        """
+        for runtime in self.plan.runtimes:
+            if runtime.runtime_id == runtime_id:
+                return runtime
+        raise TurnwrightError(Code.RUNTIME_UNKNOWN, f"no active runtime {runtime_id!r}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an activity works: one run of one turn or job.
+
+    Attributes:
+        owner_id: the turn, or the job, that the run belongs to.
+    """
+
+    generation: Generation
+    owner_id: str
+    live: LivePackage
+    runtime: Runtime
+
+    @property
+    def session_id(self) -> str:
+        return self.generation.session_id
+
+    @property
+    def turn_id(self) -> str:
+        return self.generation.turn_id
+
+    @property
+    def runtime_id(self) -> str:
+        return self.runtime.id
+
+    @property
+    def package_id(self) -> str:
+        return self.live.package.id
+
+
+class Generations:
+    """Reads generations; they never change, so each is read once."""
+
+    def __init__(self, store: Store, catalog: Catalog) -> None:
+        self._store = store
+        self.catalog = catalog
+        self._known: OrderedDict[str, Generation] = OrderedDict()
+
+    async def of(self, turn_id: str) -> Generation:
+        """The generation of an opened turn.
+
+        Raises:
+            TurnwrightError: `turn.unknown`.
+        """
+        if turn_id not in self._known:
+            async with self._store.read() as conn:
+                turn = await turns.require_turn(conn, turn_id)
+                action = await turns.get_action(conn, turn_id)
+            self._known[turn_id] = _generation(turn, action)
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return self._known[turn_id]
+
+    async def place(self, turn_id: str, runtime_id: str, job_id: str | None = None) -> Place:
+        """Where a run works.
+
+        Raises:
+            TurnwrightError: `turn.unknown`, `runtime.unknown`, or what loading its package raises.
+        """
+        generation = await self.of(turn_id)
+        package_id = runtime_id.partition("/")[0]
+        digest = generation.active.get(package_id)
+        if digest is None:
+            raise TurnwrightError(Code.RUNTIME_UNKNOWN, f"no active package has a runtime {runtime_id!r}")
+        live = await self.catalog.live(package_id, digest)
+        return Place(generation, job_id or turn_id, live, live.runtime(runtime_id))
+
+
+def frozen(active: Any, locale: str, plan: PlanInput) -> dict[str, Any]:
+    """A generation as it is stored with its turn."""
+    return {"active": active, "locale": locale, "plan": plan.model_dump(mode="json", exclude_unset=True)}
+
+
+def _generation(turn: Turn, action: Action | None) -> Generation:
+    if action is None:
+        raise TurnwrightError(Code.TURN_UNKNOWN, f"turn {turn.turn_id} has no action")
+    stored = turn.generation
+    return Generation(
+        session_id=turn.session_id,
+        turn_id=turn.turn_id,
+        logical_turn=turn.logical_turn,
+        locale=stored["locale"],
+        opened_at=turn.created_at,
+        action=action,
+        active={entry["package_id"]: entry["digest"] for entry in stored["active"]},
+        plan=PlanInput.model_validate(stored["plan"]),
+    )

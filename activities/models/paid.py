@@ -1,0 +1,206 @@
+"""Model calls that are paid for: every wire call stands in the ledger before it is sent, and after.
+
+Attempts on a provider are made here, and only here (DESIGN §4, rule 4). A call that was in flight when its
+worker died is found as `sent`, counted as unknown, and sent again under the same idempotency key.
+Spec: plugin-model §11.2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from activities.models.slots import Slot
+from activities.models.wire import CallLimits, OnEvent, Wire, WireError
+from kernel.agent.messages import ModelReply, ModelRequest, Usage
+from kernel.errors import Code
+from kernel.wire.common import UsageTotals
+from store import calls
+from store.engine import Store
+
+FIRST_BACKOFF_S = 0.25
+MOST_BACKOFF_S = 8.0
+
+
+@dataclass(frozen=True)
+class Payer:
+    """Who a call is charged to; with the ordinal it is the idempotency key."""
+
+    session_id: str
+    turn_id: str
+    owner_id: str
+    runtime_id: str
+    ordinal: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.owner_id}/{self.runtime_id}/{self.ordinal}"
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long, and how often, one step may try.
+
+    Attributes:
+        story: text that was shown forbids another attempt after a provider's failure.
+    """
+
+    remaining_s: float
+    max_retries: int
+    idle_s: float = 120.0
+    first_token_s: float | None = None
+    call_s: float = 120.0
+    story: bool = False
+
+
+@dataclass(frozen=True)
+class Paid:
+    """What a step bought: a reply or the last failure, and what all attempts cost."""
+
+    reply: ModelReply | None
+    error: WireError | None
+    usage: UsageTotals
+    call: calls.Call
+
+
+class ModelCalls:
+    """Sends requests to configured slots, and keeps the ledger.
+
+    Args:
+        slots: by name.
+        wires: by the name that slots use.
+    """
+
+    def __init__(self, store: Store, slots: Mapping[str, Slot], wires: Mapping[str, Wire]) -> None:
+        self._store = store
+        self._slots = slots
+        self._wires = wires
+
+    def slot(self, name: str) -> Slot:
+        """The slot of a name.
+
+        Raises:
+            WireError: `model.unconfigured`.
+        """
+        if (slot := self._slots.get(name)) is None:
+            known = ", ".join(sorted(self._slots)) or "none is configured"
+            raise WireError(Code.MODEL_UNCONFIGURED, f"no model slot {name!r}; slots: {known}", retryable=False)
+        return slot
+
+    async def call(
+        self,
+        payer: Payer,
+        slot_name: str,
+        request: ModelRequest,
+        patience: Patience,
+        on_event: Callable[[int], OnEvent],
+    ) -> Paid:
+        """Try until there is a reply, a final failure, or no time.
+
+        Args:
+            on_event: for an attempt's number, what receives its events.
+        """
+        slot, usage = self.slot(slot_name), UsageTotals()
+        deadline = time.monotonic() + patience.remaining_s
+        tries = 0
+        while True:
+            begun = await self._begin(payer, slot_name, slot)
+            lost = len(begun.lost)
+            usage += UsageTotals(calls=lost, unknown=lost, unpriced=0)
+            left = replace(patience, remaining_s=deadline - time.monotonic())
+            reply, error = await self._attempt(slot, payer, request, left, tries, on_event(begun.call.attempt))
+            usage += await self._end(begun.call, slot, reply, error)
+            if error is None or not self._again(error, patience, tries):
+                return Paid(reply, error, usage, begun.call)
+            wait_s = backoff_s(tries, error.retry_after_s)
+            if time.monotonic() + wait_s >= deadline:
+                return Paid(None, error, usage, begun.call)
+            await asyncio.sleep(wait_s)
+            tries += 1
+
+    async def _attempt(
+        self, slot: Slot, payer: Payer, request: ModelRequest, patience: Patience, tries: int, on_event: OnEvent
+    ) -> tuple[ModelReply | None, WireError | None]:
+        if patience.remaining_s <= 0:
+            return None, WireError(Code.AGENT_TIMEOUT, "no time is left for a model call", retryable=False)
+        try:
+            reply = await self._wires[slot.wire].stream(
+                request,
+                slot.endpoint(),
+                idempotency_key=payer.key,
+                on_event=on_event,
+                limits=_limits(patience, tries, streamed=request.stream),
+            )
+        except WireError as error:
+            return None, error
+        return reply, None
+
+    async def _begin(self, payer: Payer, slot_name: str, slot: Slot) -> calls.Begun:
+        async with self._store.write() as conn:
+            return await calls.begin(
+                conn,
+                payer.owner_id,
+                payer.runtime_id,
+                payer.ordinal,
+                session_id=payer.session_id,
+                turn_id=payer.turn_id,
+                slot=slot_name,
+                model=slot.model,
+                idempotency_key=payer.key,
+            )
+
+    async def _end(
+        self, call: calls.Call, slot: Slot, reply: ModelReply | None, error: WireError | None
+    ) -> UsageTotals:
+        used = reply.usage if reply else error.usage if error else Usage()
+        cost = slot.cost(used)
+        async with self._store.write() as conn:
+            await calls.finish(
+                conn,
+                call,
+                status="ok" if reply else "failed",
+                code=error.code if error else None,
+                input_tokens=used.input_tokens,
+                output_tokens=used.output_tokens,
+                cost_usd=None if cost is None else float(cost),
+            )
+        return UsageTotals(
+            calls=1,
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cost_usd=float(cost or 0),
+            unpriced=int(cost is None),
+        )
+
+    def _again(self, error: WireError, patience: Patience, tries: int) -> bool:
+        if not error.retryable or tries >= patience.max_retries:
+            return False
+        return not (patience.story and error.shown_text)
+
+
+def backoff_s(tries: int, hint_s: float | None) -> float:
+    """How long to wait before the next attempt: the server's hint, else jittered doubling (DECISIONS 10)."""
+    if hint_s is not None:
+        return hint_s
+    return min(MOST_BACKOFF_S, FIRST_BACKOFF_S * 2**tries) * random.uniform(0.5, 1.0)
+
+
+def _limits(patience: Patience, tries: int, *, streamed: bool) -> CallLimits:
+    """The limits of one attempt. Spec: plugin-model §11.2 (shares of the time for a first token)."""
+    left = patience.remaining_s
+    if not streamed:
+        return CallLimits(total_s=min(left, patience.call_s))
+    first = patience.first_token_s if patience.first_token_s is not None else first_token_s(patience, tries)
+    return CallLimits(first_token_s=min(first, left), idle_s=patience.idle_s)
+
+
+def first_token_s(patience: Patience, tries: int) -> float:
+    """An attempt's share of the remaining time; the last attempt may use all of it."""
+    attempts_left = patience.max_retries - tries + 1
+    left = patience.remaining_s
+    if attempts_left <= 1:
+        return left
+    return min(max(left / attempts_left, 60.0), left / 2, 120.0)

@@ -1,0 +1,91 @@
+"""`open_turn`: freeze what a turn runs with, and tell the planner."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+from temporalio import activity
+
+from activities.catalog import Catalog
+from activities.generations import frozen
+from kernel.catalog import plan_input
+from kernel.errors import Code
+from kernel.wire import names
+from kernel.wire.common import Failure
+from kernel.wire.turn import OpenedTurn, PlanInput, TurnInput, TurnResult
+from store import sessions, turns
+from store.engine import Store
+from store.sessions import Session
+from store.turns import Action
+
+
+class TurnActivities:
+    """Opens turns.
+
+    Args:
+        approval_deadline_ms: how long an approval stays open.
+    """
+
+    def __init__(self, store: Store, catalog: Catalog, *, approval_deadline_ms: int) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._approval_deadline_ms = approval_deadline_ms
+
+    @activity.defn(name=names.OPEN_TURN)
+    async def open_turn(self, turn: TurnInput) -> OpenedTurn:
+        """Freeze the generation once; a repeat gets the same plan, an ended turn its receipt."""
+        async with self._store.read() as conn:
+            known = await turns.get_turn(conn, turn.turn_id)
+            action = await turns.get_action(conn, turn.turn_id)
+            session = await sessions.require(conn, turn.session_id)
+        if known is None:
+            if refused := _refusal(session, turn, action):
+                return OpenedTurn(refused=refused)
+            assert action is not None
+            plan = await self._plan(session, action)
+            async with self._store.write() as conn:
+                known = await self._open(conn, session, action, plan)
+        if known.receipt is not None:
+            return OpenedTurn(receipt=TurnResult.model_validate(known.receipt))
+        return OpenedTurn(plan=PlanInput.model_validate(known.generation["plan"]))
+
+    async def _plan(self, session: Session, action: Action) -> PlanInput:
+        live = await asyncio.gather(
+            *(self._catalog.live(entry["package_id"], entry["digest"]) for entry in session.active)
+        )
+        return plan_input(
+            [package.package for package in live],
+            logical_turn=session.completed_player_turns + 1,
+            gated={package.package.id: package.gated for package in live},
+            bindings=session.bindings or {},
+            approval_deadline_ms=self._approval_deadline_ms,
+            manual=action.runtime_id,
+        )
+
+    async def _open(
+        self, conn: AsyncConnection, session: Session, action: Action, plan: PlanInput
+    ) -> turns.Turn:
+        turn, _ = await turns.open_turn(
+            conn,
+            turn_id=action.turn_id,
+            session_id=session.session_id,
+            action_id=action.action_id,
+            origin=action.origin,
+            logical_turn=plan.logical_turn,
+            generation=frozen(session.active, session.locale, plan),
+        )
+        return turn
+
+
+def _refusal(session: Session, turn: TurnInput, action: Action | None) -> Failure | None:
+    """Why this turn may not open, if it may not."""
+    if action is None:
+        return Failure(code=Code.TURN_UNKNOWN, message=f"turn {turn.turn_id} has no stored action")
+    if session.incarnation != turn.incarnation:
+        return Failure(code=Code.SESSION_STALE, message=f"session {session.session_id} has another incarnation")
+    if session.status == "ended":
+        return Failure(code=Code.SESSION_ENDED, message=f"session {session.session_id} has ended")
+    return None
+
+
