@@ -34,12 +34,13 @@ async def connect(
     """
     where = settings.temporal
     tls, api_key = _tls(where), _api_key(where)
+    tracing = telemetry.tracing(settings)
     client = Client.connect(
         where.address,
         namespace=where.namespace,
         data_converter=data_converter(settings),
-        interceptors=interceptors,
-        plugins=[*telemetry.plugins(settings), *plugins],
+        interceptors=[*tracing.before, *interceptors],
+        plugins=[*tracing.plugins, *plugins],
         tls=tls,
         api_key=api_key,
         identity=identity(),

@@ -11,7 +11,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn, Self
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions
@@ -192,4 +193,7 @@ def _reason(loc: tuple[int | str, ...], message: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _adapter(hint: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(hint)
+    try:
+        return TypeAdapter(hint)
+    except PydanticSchemaGenerationError:  # a class that pydantic does not know: an instance of it will do
+        return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))

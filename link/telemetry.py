@@ -11,7 +11,7 @@ import functools
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import opentelemetry.trace
 from opentelemetry.sdk.resources import Resource
@@ -22,25 +22,35 @@ from opentelemetry.sdk.trace.export import (
     SpanExporter,
     SpanExportResult,
 )
-from temporalio.client import Plugin
+from temporalio.client import Interceptor, Plugin
 from temporalio.contrib.opentelemetry import (
     OpenTelemetryPlugin,
     ReplaySafeTracerProvider,
     create_tracer_provider,
 )
+from temporalio.plugin import SimplePlugin
 
 from link.settings import Settings
+from link.trace_context import ActionTrace, HeaderGuard
 
 TRACER: Final = "turnwright"
 _FLUSH_MS: Final = 2_000
 
 
-def plugins(settings: Settings) -> list[Plugin]:
-    """The tracing plugin where telemetry is on; nothing otherwise, and then no header costs a byte."""
+class Tracing(NamedTuple):
+    """`before` stands before the given interceptors of a client, `plugins` behind them."""
+
+    before: tuple[Interceptor, ...] = ()
+    plugins: tuple[Plugin, ...] = ()
+
+
+def tracing(settings: Settings) -> Tracing:
+    """What telemetry adds to a client; nothing where it is off, and then no header costs a byte."""
     if not settings.telemetry.enabled and not _provider.cache_info().currsize:
-        return []
-    _configure(settings)
-    return [OpenTelemetryPlugin(add_temporal_spans=True)]
+        return Tracing()
+    _configure_once(settings.telemetry.otlp_endpoint, settings.telemetry.trace_file)
+    behind = SimplePlugin("turnwright.action-trace", interceptors=[ActionTrace()])
+    return Tracing((HeaderGuard(),), (OpenTelemetryPlugin(add_temporal_spans=True), behind))
 
 
 def tracer() -> opentelemetry.trace.Tracer:
@@ -98,7 +108,3 @@ def _configure_once(endpoint: str | None, file: Path | None) -> None:
     if file:
         file.parent.mkdir(parents=True, exist_ok=True)
         provider.add_span_processor(SimpleSpanProcessor(SpanFile(file)))
-
-
-def _configure(settings: Settings) -> None:
-    _configure_once(settings.telemetry.otlp_endpoint, settings.telemetry.trace_file)

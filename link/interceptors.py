@@ -1,0 +1,164 @@
+"""Stands before every handler: what does not fit its signature never reaches it.
+
+A handler that receives a wrong argument raises, and an exception in a handler fails the workflow task,
+which Temporal retries for ever while the message stays in history. So a malformed signal is dropped
+with one line in the log, an update is rejected, a query fails, and a start fails at once
+(DESIGN §4, rule 2). A `TurnwrightError` becomes the non-retryable failure that carries its code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ExecuteActivityInput,
+    ExecuteWorkflowInput,
+    HandleQueryInput,
+    HandleSignalInput,
+    HandleUpdateInput,
+    Interceptor,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+)
+
+from kernel.errors import TurnwrightError
+from link.signatures import Signature
+
+
+class WireInterceptor(Interceptor):
+    """Give this to every worker: `Worker(…, interceptors=[WireInterceptor()])`."""
+
+    def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
+        """Activities: refusals become failures that no retry repeats."""
+        return _Activities(next)
+
+    def workflow_interceptor_class(
+        self, input: WorkflowInterceptorClassInput
+    ) -> type[WorkflowInboundInterceptor] | None:
+        """Workflows: the checks of this module."""
+        return _Messages
+
+
+class _Activities(ActivityInboundInterceptor):
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        with refusals_as_failures():
+            return await super().execute_activity(input)
+
+
+class _Messages(WorkflowInboundInterceptor):
+    """One per workflow run."""
+
+    def __init__(self, next: WorkflowInboundInterceptor) -> None:
+        super().__init__(next)
+        self._signatures: dict[tuple[str, str], Signature] = {}
+        self._start_checked = False
+        self._start_refused: ApplicationError | None = None
+
+    async def execute_workflow(self, input: ExecuteWorkflowInput) -> Any:
+        """Check what the workflow was started with, then run it."""
+        name = workflow.info().workflow_type
+        try:
+            Signature.of_start(name, input.run_fn).check(input.args)
+        except ApplicationError as error:
+            self._start_refused = error
+            raise
+        finally:
+            self._start_checked = True
+        with refusals_as_failures():
+            return await super().execute_workflow(input)
+
+    async def handle_signal(self, input: HandleSignalInput) -> None:
+        """Drop a signal that does not fit, or that its handler refuses: nobody hears a refusal."""
+        try:
+            await self._after_start()
+            self._check("signal", input.signal, input.args, workflow.get_signal_handler)
+            await super().handle_signal(input)
+        except TurnwrightError as error:
+            workflow.logger.warning("signal %s dropped: %s", input.signal, error)
+        except _Refused as refused:
+            workflow.logger.warning("signal %s dropped: %s", input.signal, refused.error.message)
+
+    async def handle_query(self, input: HandleQueryInput) -> Any:
+        """Fail a query that does not fit."""
+        with _plainly(), refusals_as_failures():
+            self._refuse_if_not_started()
+            self._check("query", input.query, input.args, workflow.get_query_handler)
+            return await super().handle_query(input)
+
+    def handle_update_validator(self, input: HandleUpdateInput) -> None:
+        """Reject an update that does not fit, before it is written to history."""
+        with _plainly(), refusals_as_failures():
+            self._refuse_if_not_started()
+            self._check("update", input.update, input.args, workflow.get_update_handler)
+            super().handle_update_validator(input)
+
+    async def handle_update_handler(self, input: HandleUpdateInput) -> Any:
+        """Fail an update that does not fit where there was no validator to reject it."""
+        with _plainly(), refusals_as_failures():
+            await self._after_start()
+            self._check("update", input.update, input.args, workflow.get_update_handler)
+            return await super().handle_update_handler(input)
+
+    async def _after_start(self) -> None:
+        """Wait for the check of the start: a message may arrive in the same task, and would come first.
+
+        Its handler would meet a workflow object that was made without an input.
+        """
+        if not self._start_checked:
+            await workflow.wait_condition(lambda: self._start_checked)
+        self._refuse_if_not_started()
+
+    def _refuse_if_not_started(self) -> None:
+        if self._start_refused:
+            raise _Refused(self._start_refused)
+
+    def _check(
+        self, kind: str, name: str, args: Any, find: Callable[[str], Callable[..., Any] | None]
+    ) -> None:
+        signature = self._signatures.get((kind, name))
+        if signature is None:
+            handler = find(name)
+            if handler is None:
+                return  # a dynamic handler takes what comes
+            signature = self._signatures[kind, name] = Signature.of_handler(f"{kind} {name}", handler)
+        try:
+            signature.check(args)
+        except ApplicationError as error:
+            raise _Refused(error) from None
+
+
+class _Refused(Exception):
+    """A message that this module refuses, apart from an `ApplicationError` that a handler raises."""
+
+    def __init__(self, error: ApplicationError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """Let the person who asked see the refusal itself."""
+    try:
+        yield
+    except _Refused as refused:
+        raise refused.error from None
+
+
+@contextmanager
+def refusals_as_failures() -> Iterator[None]:
+    """Turn a `TurnwrightError` into the non-retryable failure of its code."""
+    try:
+        yield
+    except TurnwrightError as error:
+        raise failure_of(error) from None
+
+
+def failure_of(error: TurnwrightError) -> ApplicationError:
+    """The failure that carries a refusal through Temporal: code, text and details."""
+    details = () if error.details is None else (error.details,)
+    return ApplicationError(str(error), *details, type=str(error.code), non_retryable=True)
