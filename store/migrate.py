@@ -8,7 +8,6 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import URL, Connection, text
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from kernel.errors import Code, TurnwrightError
@@ -36,13 +35,16 @@ async def upgrade(url: str) -> str:
     """
     parsed = address.parse(url)
     file = address.sqlite_file(parsed)
+    if file is not None:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unreachable(parsed, error) from None
+    reached = await Store.open(url, check=False)
+    await reached.close()
     engine = postgres_engine(parsed) if file is None else sqlite_engine(parsed, writes=True)
     try:
-        if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
         await _migrate(engine, parsed)
-    except (OSError, DBAPIError) as error:
-        raise unreachable(parsed, error) from error
     finally:
         await engine.dispose()
     return HEAD

@@ -143,7 +143,7 @@ def materialise(files: Mapping[str, bytes], expected: str, root: Path) -> Path:
     for _ in range(5):
         if _holds(final, expected):
             return final
-        if final.exists():
+        if os.path.lexists(final):
             _log.warning("the working copy %s was altered and is made again", final)
             _set_aside(final)
         _place(files, final)
@@ -247,6 +247,8 @@ def _too_large(what: str, name: str) -> TurnwrightError:
 
 def _holds(folder: Path, expected: str) -> bool:
     """Whether a folder has exactly the files of a digest."""
+    if folder.is_symlink():
+        return False
     try:
         found = read_folder(folder)
     except (TurnwrightError, OSError):
@@ -279,6 +281,9 @@ def _set_aside(final: Path) -> None:
     try:
         final.rename(aside)
     except FileNotFoundError:
+        return
+    if aside.is_symlink() or not aside.is_dir():
+        aside.unlink()
         return
     for folder, _, _ in os.walk(aside):
         os.chmod(folder, 0o755)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Self, cast
 
-from sqlalchemy import Row, and_, delete, func, or_, select
+from sqlalchemy import ColumnElement, Row, and_, delete, func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -220,7 +220,7 @@ async def follow(
 
 async def _behind(store: Store, owner_id: str, offset: StreamOffset) -> list[Row[Any]]:
     """The next rows behind an offset, runtime by runtime; the end of the stream comes last."""
-    new = [stream.c.runtime_id.not_in([name for name, _, _ in offset.positions])]
+    new: list[ColumnElement[bool]] = [stream.c.runtime_id.not_in([name for name, _, _ in offset.positions])]
     for name, attempt, sequence in offset.positions:
         later = and_(stream.c.attempt == attempt, stream.c.sequence > sequence)
         new.append(and_(stream.c.runtime_id == name, or_(stream.c.attempt > attempt, later)))

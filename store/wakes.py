@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import URL, text
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
@@ -75,7 +74,8 @@ class Wakes:
                 for key in list(self._waiting):
                     self.wake(key)
                 await self._lost.wait()
-        except (OSError, SQLAlchemyError) as error:
+        except Exception as error:
+            # Only speed is lost; the driver's own exceptions have no common base with SQLAlchemy's.
             _log.warning("not listening for live text, readers poll: %s", error)
         finally:
             await engine.dispose()
