@@ -26,7 +26,7 @@ from activities.models.provider_errors import (
 )
 from activities.models.sse import EventTooLarge, ServerEvent, SseDecoder
 from activities.models.watch import CallWatch
-from activities.models.wire import CallLimits, Endpoint, OnEvent, WireError
+from activities.models.wire import DEFAULT_LIMITS, CallLimits, Endpoint, OnEvent, WireError
 from kernel.agent.messages import ModelReply, ModelRequest, ReplyBuilder
 from kernel.agent.retry_after import hint_from_headers
 from kernel.errors import Code
@@ -60,7 +60,7 @@ class OpenAIChat:
         *,
         idempotency_key: str,
         on_event: OnEvent,
-        limits: CallLimits = CallLimits(),  # noqa: B008  frozen
+        limits: CallLimits = DEFAULT_LIMITS,
     ) -> ModelReply:
         """See `Wire.stream`."""
         call = _Call(request, endpoint, on_event)

@@ -59,6 +59,9 @@ class CallLimits:
     total_s: float = 1800.0
 
 
+DEFAULT_LIMITS = CallLimits()
+
+
 class Wire(Protocol):
     """One protocol of one family of providers."""
 

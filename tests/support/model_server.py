@@ -22,6 +22,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -97,7 +98,7 @@ class Reply(BaseModel):
             return events
         whole = b"".join(events)
         bounds = [0, *sorted(min(max(at, 0), len(whole)) for at in self.splits), len(whole)]
-        return [whole[start:end] for start, end in zip(bounds, bounds[1:], strict=False) if end > start]
+        return [whole[start:end] for start, end in pairwise(bounds) if end > start]
 
 
 @dataclass(frozen=True)
