@@ -97,7 +97,7 @@ def _function(folder: Path, root: str, path: str, kind: str) -> Function:
         raise failed(path, f"the module defines no `{kind}`", f"async def {kind}(ctx)")
     if not inspect.iscoroutinefunction(found):
         # A sync function would hold up every other run of the worker (DECISIONS 22).
-        raise failed(f"{path}:{_line(found)}", f"`{kind}` is not async", f"async def {kind}(ctx)")
+        raise failed(_line(path, found), f"`{kind}` is not async", f"async def {kind}(ctx)")
     return found  # type: ignore[no-any-return]
 
 
@@ -109,9 +109,7 @@ def _tools(folder: Path, root: str, files: CodeFiles) -> dict[str, RegisteredToo
     if register is None:
         raise failed(files.entry, "the entry defines no `register`", "def register(host)")
     if not inspect.isfunction(register) or inspect.iscoroutinefunction(register):
-        raise failed(
-            f"{files.entry}:{_line(register)}", "`register` is no plain function", "def register(host)"
-        )
+        raise failed(_line(files.entry, register), "`register` is no plain function", "def register(host)")
     host = Host(files.package)
     _guarded(folder, files.entry, lambda: register(host))
     return _checked_tools(files, host.tools)
@@ -157,5 +155,6 @@ def _guarded(folder: Path, path: str, action: Callable[[], Any]) -> Any:
         raise failed(place_of(error, folder) or path, described(error)) from error
 
 
-def _line(found: Any) -> int:
-    return getattr(getattr(found, "__code__", None), "co_firstlineno", 0)
+def _line(path: str, found: Any) -> str:
+    code = getattr(found, "__code__", None)
+    return f"{path}:{code.co_firstlineno}" if code else path
