@@ -139,8 +139,16 @@ class _Call:
                 raise self._too_large()
             self._take_events(decoder, data)
             if self.answer.done:
-                return
-            watch.bytes_came(answering=self.answer.answering, finished=self.answer.finished)
+                watch.answer_done()
+            else:
+                watch.bytes_came(answering=self.answer.answering, finished=self.answer.finished)
+        self._take_unclosed(decoder)
+
+    def _take_unclosed(self, decoder: SseDecoder) -> None:
+        """Take a last event that lacks its blank line, as some servers leave it, if it is whole."""
+        for event in decoder.feed(b"\n\n"):
+            if event.data.strip() == "[DONE]" or _json(event.data) is not None:
+                self._take_event(event)
 
     def _take_events(self, decoder: SseDecoder, data: bytes) -> None:
         try:

@@ -12,6 +12,8 @@ Expired = Literal["first-token-timeout", "idle-timeout", "total-timeout"]
 
 # A server that has named its finish reason owes only usage and `[DONE]`; nobody waits long for those.
 _TAIL_S = 5.0
+# After `[DONE]` only the end of the response is read, because that lets the connection be used again.
+_CLOSING_S = 0.1
 
 
 class CallWatch:
@@ -27,6 +29,7 @@ class CallWatch:
         self._limits = limits
         self._end = loop.time() + limits.total_s
         self._timeout: asyncio.Timeout | None = None
+        self._closing = False
         self.expired: Expired = "total-timeout"
         self._first = loop.time() + limits.first_token_s if streaming else None
 
@@ -57,3 +60,10 @@ class CallWatch:
         idle_end = self._now() + silence
         self.expired = "idle-timeout" if idle_end < self._end else "total-timeout"
         self._timeout.reschedule(min(idle_end, self._end))
+
+    def answer_done(self) -> None:
+        """Note `[DONE]`: what is still to come has a tenth of a second, once."""
+        if self._timeout is None or self._closing or self._timeout.expired():
+            return
+        self._closing = True
+        self._timeout.reschedule(min(self._now() + _CLOSING_S, self._end))

@@ -160,6 +160,11 @@ class ModelServer:
         """The base URL for a slot."""
         return f"{self._server.address}/v1"
 
+    @property
+    def connections(self) -> int:
+        """How many connections were opened."""
+        return self._server.accepted
+
     def add(self, *replies: Reply) -> None:
         """Append to the script."""
         self.script += replies

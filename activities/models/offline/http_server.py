@@ -91,6 +91,7 @@ class HttpServer:
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self.address = ""
+        self.accepted = 0
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; port 0 takes a free one. `address` then holds `http://host:port`."""
@@ -118,6 +119,7 @@ class HttpServer:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
+        self.accepted += 1
         try:
             while await self._serve_one(reader, writer):
                 pass

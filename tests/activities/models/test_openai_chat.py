@@ -342,6 +342,26 @@ async def test_responses_are_bounded(server: ModelServer, monkeypatch: pytest.Mo
     assert len((await failure(server, Reply(status=500, body="x" * 500_000))).message) <= 800
 
 
+@pytest.mark.parametrize(
+    "end", [b"data: [DONE]", b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n']
+)
+async def test_a_last_event_without_its_blank_line(server: ModelServer, end: bytes) -> None:
+    raw = b'data: {"choices":[{"delta":{"content":"ok"}}]}\n\n'
+    assert (await ask(server, Reply(raw=raw + end))).text == "ok"
+    server.calls.clear()
+    assert (await failure(server, Reply(raw=raw + b'data: {"choices":[{"del'))).reason == "incomplete"
+
+
+async def test_a_server_that_does_not_close_after_done(server: ModelServer) -> None:
+    assert (await ask(server, Reply(text="ok", stall_after=99))).text == "ok"
+
+
+async def test_one_connection_serves_many_calls(server: ModelServer) -> None:
+    for _ in range(3):
+        await ask(server, Reply(text="ok"))
+    assert server.connections == 1
+
+
 async def test_usage_of_a_failed_stream_is_kept(server: ModelServer) -> None:
     raw = b'data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":3}}\n\n'
     caught = await failure(server, Reply(raw=raw))
