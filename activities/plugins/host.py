@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from activities.plugins.channel import InProcess, Transport
 from activities.plugins.code import PackageCode
+from activities.plugins.methods import check_parameters
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.base import Json
 from kernel.wire.host import (
@@ -164,7 +165,9 @@ class _Conversation:
 
     async def _answer(self, call: HostCall) -> None:
         try:
-            result, error = await self._method(call.method)(call.params), None
+            method = self._method(call.method)
+            check_parameters(call.method, call.params)
+            result, error = await method(call.params), None
         except TurnwrightError as refused:
             if refused.code.partition(".")[0] in _OURS:
                 self._break(refused)

@@ -9,8 +9,10 @@ import pytest
 
 from activities.plugins import host
 from activities.plugins.host import invoke
+from activities.plugins.methods import PARAMETERS
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest.contributes import ContributedTool
+from kernel.wire.host import METHODS
 from tests.activities.plugins.packages import ENTRY, answers, call, load
 
 HANG = "async def handler(ctx):\n    await __import__('asyncio').Event().wait()\n"
@@ -67,6 +69,31 @@ async def test_every_failure_becomes_a_code(tmp_path: Path, line: str, code: Cod
     assert said in error.message
     assert len(error.message) <= 300
     assert error.where == "demo"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("await ctx.plugin_data.get('n', 5)", "plugin_data.get: key: Input should be a valid string"),
+        ("await ctx.plugin_data.list('n', limit='3')", "plugin_data.list: limit: "),
+        ("await ctx.plugin_data.list('n', limit=0)", "plugin_data.list: limit: "),
+        ("await ctx.tools.call('t' * 200)", "tools.call: name: "),
+        ("await ctx.progress.report('x', fraction=2)", "progress.report: fraction: "),
+        ("await ctx.gateway.generate_object('x', schema=5)", "gateway.generate_object: schema: "),
+        ("await ctx.utils.fetch_with_retry('https://x.org', method='TRACE')", "http.fetch: method: "),
+    ],
+)
+async def test_wrong_parameters_are_the_packages_mistake(tmp_path: Path, line: str, said: str) -> None:
+    code = load(tmp_path, {"handler.py": handler(line)})
+    methods = dict.fromkeys(METHODS, answers(None))
+    with pytest.raises(TurnwrightError) as caught:
+        await invoke(code, call(gateway=True, http=True), methods, timeout_s=1)
+    assert caught.value.code == Code.TOOL_ARGUMENTS
+    assert said in caught.value.message
+
+
+def test_every_method_has_its_parameters() -> None:
+    assert PARAMETERS.keys() == METHODS.keys()
 
 
 async def test_a_packages_own_word_is_kept_beside_the_code(tmp_path: Path) -> None:
