@@ -132,7 +132,9 @@ class Catalog:
             _log.warning("package folder %s is left out: %s", path, error)
             return None
         if loaded.package is None:
-            _log.warning("package %s is left out: %s", path.name, "; ".join(p.render() for p in loaded.errors))
+            _log.warning(
+                "package %s is left out: %s", path.name, "; ".join(p.render() for p in loaded.errors)
+            )
             return None
         return Source(loaded.package, folder.files, bundled)
 

@@ -27,6 +27,7 @@ class Generation:
 
     Attributes:
         active: package id → digest.
+        bindings: slot or runtime id → slot that answers for it.
         plan: what the turn's graph is built from.
     """
 
@@ -37,7 +38,12 @@ class Generation:
     opened_at: float
     action: Action
     active: Mapping[str, str]
+    bindings: Mapping[str, str]
     plan: PlanInput
+
+    def slot(self, runtime_id: str, name: str) -> str:
+        """The slot that answers for a runtime's slot name."""
+        return self.bindings.get(runtime_id) or self.bindings.get(name) or name
 
     def runtime_plan(self, runtime_id: str) -> RuntimePlan:
         """The plan of one runtime.
@@ -119,9 +125,10 @@ class Generations:
         return Place(generation, job_id or turn_id, live, live.runtime(runtime_id))
 
 
-def frozen(active: Any, locale: str, plan: PlanInput) -> dict[str, Any]:
+def frozen(active: Any, bindings: Any, locale: str, plan: PlanInput) -> dict[str, Any]:
     """A generation as it is stored with its turn."""
-    return {"active": active, "locale": locale, "plan": plan.model_dump(mode="json", exclude_unset=True)}
+    stored = plan.model_dump(mode="json", exclude_unset=True)
+    return {"active": active, "bindings": bindings or {}, "locale": locale, "plan": stored}
 
 
 def _generation(turn: Turn, action: Action | None) -> Generation:
@@ -136,5 +143,6 @@ def _generation(turn: Turn, action: Action | None) -> Generation:
         opened_at=turn.created_at,
         action=action,
         active={entry["package_id"]: entry["digest"] for entry in stored["active"]},
+        bindings=stored["bindings"],
         plan=PlanInput.model_validate(stored["plan"]),
     )

@@ -30,7 +30,9 @@ class SessionActivities:
         slots: names of the configured model slots.
     """
 
-    def __init__(self, store: Store, catalog: Catalog, *, turns_queue: str | None, slots: Sequence[str]) -> None:
+    def __init__(
+        self, store: Store, catalog: Catalog, *, turns_queue: str | None, slots: Sequence[str]
+    ) -> None:
         self._store = store
         self._catalog = catalog
         self._turns_queue = turns_queue
@@ -49,7 +51,9 @@ class SessionActivities:
                 existing = await sessions.get(conn, request.session_id)
             chosen = [] if existing else await self._choose(request.packages)
             async with self._store.write() as conn:
-                session = await (self._renewed(conn, request) if existing else self._created(conn, request, chosen))
+                session = await (
+                    self._renewed(conn, request) if existing else self._created(conn, request, chosen)
+                )
             return wire.OpenedSession(
                 clock=wire.Clock(phase="playing", completed_player_turns=session.completed_player_turns),
                 packages=tuple(entry["package_id"] for entry in session.active),
@@ -164,7 +168,9 @@ class SessionActivities:
             raise TurnwrightError(
                 Code.SESSION_ENDED, f"session {request.session_id!r} has ended", accepted="another session id"
             )
-        return await sessions.update(conn, request.session_id, incarnation=request.incarnation, status="active")
+        return await sessions.update(
+            conn, request.session_id, incarnation=request.incarnation, status="active"
+        )
 
     async def _choose(self, requested: Sequence[str] | None) -> list[Source]:
         """The packages to activate, read and judged outside any transaction."""
@@ -207,5 +213,3 @@ async def _arguments(conn: AsyncConnection, turn_id: str, runtime_id: str, call_
             if call["id"] == call_id:
                 return call["arguments"]
     return None
-
-

@@ -73,7 +73,7 @@ class TurnActivities:
             action_id=action.action_id,
             origin=action.origin,
             logical_turn=plan.logical_turn,
-            generation=frozen(session.active, session.locale, plan),
+            generation=frozen(session.active, session.bindings, session.locale, plan),
         )
         return turn
 
@@ -83,9 +83,9 @@ def _refusal(session: Session, turn: TurnInput, action: Action | None) -> Failur
     if action is None:
         return Failure(code=Code.TURN_UNKNOWN, message=f"turn {turn.turn_id} has no stored action")
     if session.incarnation != turn.incarnation:
-        return Failure(code=Code.SESSION_STALE, message=f"session {session.session_id} has another incarnation")
+        return Failure(
+            code=Code.SESSION_STALE, message=f"session {session.session_id} has another incarnation"
+        )
     if session.status == "ended":
         return Failure(code=Code.SESSION_ENDED, message=f"session {session.session_id} has ended")
     return None
-
-

@@ -87,7 +87,9 @@ class ModelCalls:
         """
         if (slot := self._slots.get(name)) is None:
             known = ", ".join(sorted(self._slots)) or "none is configured"
-            raise WireError(Code.MODEL_UNCONFIGURED, f"no model slot {name!r}; slots: {known}", retryable=False)
+            raise WireError(
+                Code.MODEL_UNCONFIGURED, f"no model slot {name!r}; slots: {known}", retryable=False
+            )
         return slot
 
     async def call(
@@ -111,7 +113,9 @@ class ModelCalls:
             lost = len(begun.lost)
             usage += UsageTotals(calls=lost, unknown=lost, unpriced=0)
             left = replace(patience, remaining_s=deadline - time.monotonic())
-            reply, error = await self._attempt(slot, payer, request, left, tries, on_event(begun.call.attempt))
+            reply, error = await self._attempt(
+                slot, payer, request, left, tries, on_event(begun.call.attempt)
+            )
             usage += await self._end(begun.call, slot, reply, error)
             if error is None or not self._again(error, patience, tries):
                 return Paid(reply, error, usage, begun.call)
@@ -122,7 +126,13 @@ class ModelCalls:
             tries += 1
 
     async def _attempt(
-        self, slot: Slot, payer: Payer, request: ModelRequest, patience: Patience, tries: int, on_event: OnEvent
+        self,
+        slot: Slot,
+        payer: Payer,
+        request: ModelRequest,
+        patience: Patience,
+        tries: int,
+        on_event: OnEvent,
     ) -> tuple[ModelReply | None, WireError | None]:
         if patience.remaining_s <= 0:
             return None, WireError(Code.AGENT_TIMEOUT, "no time is left for a model call", retryable=False)
@@ -185,7 +195,8 @@ def backoff_s(tries: int, hint_s: float | None) -> float:
     """How long to wait before the next attempt: the server's hint, else jittered doubling (DECISIONS 10)."""
     if hint_s is not None:
         return hint_s
-    return min(MOST_BACKOFF_S, FIRST_BACKOFF_S * 2**tries) * random.uniform(0.5, 1.0)
+    doubled: float = FIRST_BACKOFF_S * 2**tries
+    return min(MOST_BACKOFF_S, doubled) * random.uniform(0.5, 1.0)
 
 
 def _limits(patience: Patience, tries: int, *, streamed: bool) -> CallLimits:

@@ -45,8 +45,8 @@ class Slot(BaseModel):
     api_key_env: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$", max_length=100)] = ""
     context_window: Annotated[int, Field(ge=256)] = 262144
     max_output_tokens: Annotated[int, Field(gt=0)] = 16384
-    price_input: Price = Decimal(0)
-    price_output: Price = Decimal(0)
+    price_input: Price | None = None
+    price_output: Price | None = None
     fallback: str | None = None
     reasoning_off: dict[str, JsonValue] = Field(default_factory=dict)
 
@@ -65,8 +65,10 @@ class Slot(BaseModel):
         """The longest answer to ask for: at most half of a small window (Spec: plugin-model §11.5)."""
         return min(self.max_output_tokens, self.context_window // 2)
 
-    def cost(self, usage: Usage) -> Decimal:
-        """The price of one call; cached tokens are counted as input."""
+    def cost(self, usage: Usage) -> Decimal | None:
+        """The price of one call, cached tokens counted as input; None where the slot names no price."""
+        if self.price_input is None or self.price_output is None:
+            return None
         return (self.price_input * usage.input_tokens + self.price_output * usage.output_tokens) / _MILLION
 
     def endpoint(self, environ: Mapping[str, str] | None = None) -> Endpoint:

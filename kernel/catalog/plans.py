@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kernel.catalog.builtin_tools import BUILTIN_DATA_TOOLS
 from kernel.manifest import Package, Runtime
 from kernel.manifest.agent import Agent, ForcedTool
 from kernel.manifest.fields import ContractReference, RuntimeReference
 from kernel.wire.agent import AgentSpec, ToolFacts
 from kernel.wire.turn import DetachedPlan, Edge, InputEdge, PlanInput, RuntimePlan
-
-BUILTIN_DATA_TOOLS = (
-    "plugin-data-set",
-    "plugin-data-set-batch",
-    "plugin-data-get",
-    "plugin-data-list",
-    "plugin-data-delete",
-)
-"""Tools of the host that this version runs. Spec: plugin-model §12."""
 
 
 def plan_input(

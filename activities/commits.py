@@ -1,0 +1,353 @@
+"""`commit_turn` and `commit_job`: everything a run wanted to change, in one transaction.
+
+Prepared outside; then the session's row is locked, incarnation and status are checked, and the receipt
+decides: a repeated activity finds it, a late one meets it (DESIGN §4, rules 7 and 8). Spec: plugin-model §20.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+from temporalio import activity
+
+from activities.apply import Applier
+from activities.generations import Generation, Generations
+from kernel.binding import story_text
+from kernel.commit.plan import Refusal, Rejected, RunCommit, StagedRun, check_story, prepare
+from kernel.errors import Code, TurnwrightError
+from kernel.schedule import Graph, build, cascade
+from kernel.wire import names
+from kernel.wire.base import Json, outline
+from kernel.wire.common import JobRef, UsageTotals
+from kernel.wire.ids import job_id_for
+from kernel.wire.turn import (
+    CommitJob,
+    CommitTurn,
+    DetachedPlan,
+    JobResult,
+    RunOutcome,
+    Story,
+    TurnResult,
+)
+from store import calls, jobs, messages, runs, sessions, stream, turns
+from store.engine import Store, savepoint
+from store.sessions import Session
+
+STORY_BYTES = 8 * 1024
+"""Longest story text, and longest output of a manual run, that a turn's result carries whole."""
+
+
+class CommitActivities:
+    """Commits turns and jobs."""
+
+    def __init__(self, store: Store, generations: Generations) -> None:
+        self._store = store
+        self._generations = generations
+
+    @activity.defn(name=names.COMMIT_TURN)
+    async def commit_turn(self, commit: CommitTurn) -> TurnResult:
+        """Commit, reject or stop a turn, once; a repeat answers with the receipt."""
+        generation = await self._generations.of(commit.turn_id)
+        async with self._store.read() as conn:
+            turn = await turns.require_turn(conn, commit.turn_id)
+            usage = await calls.totals_of_owner(conn, commit.turn_id)
+        if turn.receipt is not None:
+            return TurnResult.model_validate(turn.receipt)
+        if commit.stopped is not None:
+            return await self._close(commit, generation, usage, "stopped", Code.TURN_STOPPED, commit.stopped)
+        try:
+            return await self._commit(commit, generation, usage)
+        except Rejected as error:
+            return await self._close(commit, generation, usage, "rejected", error.code, error.message)
+
+    @activity.defn(name=names.COMMIT_JOB)
+    async def commit_job(self, commit: CommitJob) -> JobResult:
+        """Commit what a job staged, or record how it failed; a repeat answers what was recorded."""
+        async with self._store.write() as conn:
+            session = await sessions.lock(conn, commit.session_id)
+            job = await jobs.get(conn, commit.job_id)
+            if job is None:
+                raise TurnwrightError(Code.STORE_CONFLICT, f"job {commit.job_id} is not recorded")
+            if job.ended_at is None:
+                status, reason, message = await self._end_job(conn, session, commit)
+                usage = commit.result.usage.model_dump(mode="json")
+                await jobs.end(
+                    conn, commit.job_id, status=status, reason=reason, message=message, usage=usage
+                )
+                job = await jobs.get(conn, commit.job_id)
+                assert job is not None
+        used = UsageTotals.model_validate(job.usage or {})
+        given = {"reason": job.reason, "message": job.message, "usage": used if used.calls else None}
+        kept = {name: value for name, value in given.items() if value}
+        return JobResult(job_id=job.job_id, status=job.status, **kept)
+
+    async def _end_job(
+        self, conn: AsyncConnection, session: Session, commit: CommitJob
+    ) -> tuple[str, str, str]:
+        result = commit.result
+        if session.incarnation != commit.incarnation or session.status == "ended":
+            return "stale", Code.SESSION_STALE, "the session ended or started anew"
+        if result.status == "skipped":
+            return "succeeded", result.reason, result.message
+        if result.status != "success":
+            status = {"cancelled": "cancelled", Code.RUNTIME_TIMEOUT: "timed_out"}.get(
+                result.reason, "failed"
+            )
+            return status, result.reason, result.message
+        try:
+            prepared = prepare(
+                await _staged(
+                    conn, self._generations, commit.turn_id, [commit.runtime_id], owner=commit.job_id
+                )
+            )
+            applier = Applier(conn, commit.session_id, commit.turn_id)
+            async with savepoint(conn):
+                for run in prepared.commits:
+                    await applier.apply(run)
+        except (Rejected, TurnwrightError) as error:
+            return "failed", error.code, outline(str(error))
+        return "succeeded", "", ""
+
+    async def _commit(self, commit: CommitTurn, generation: Generation, usage: UsageTotals) -> TurnResult:
+        graph = build(generation.plan)
+        stories = [plan.runtime_id for plan in generation.plan.runtimes if plan.story]
+        succeeded = [run.runtime_id for run in commit.runs if run.status == "success"]
+        async with self._store.read() as conn:
+            outputs = await runs.get_outputs(conn, commit.turn_id, succeeded)
+            staged = await _staged(conn, self._generations, commit.turn_id, succeeded)
+        texts = {story: _text(outputs[story].output) for story in stories if story in outputs}
+        check_story(commit.runs, stories, texts)
+        prepared = prepare(staged)
+        async with self._store.write() as conn:
+            session = await sessions.lock(conn, commit.session_id)
+            if receipt := await _receipt(conn, commit.turn_id):
+                return receipt
+            _check_session(session, commit)
+            transaction = _Transaction(conn, commit, generation, graph)
+            await transaction.say_player()
+            await transaction.apply(prepared.commits, prepared.refusals, texts)
+            await transaction.queue_jobs()
+            clock = await transaction.advance(session)
+            result = transaction.result(clock, texts, outputs, usage)
+            await _save(conn, result)
+            return result
+
+    async def _close(
+        self,
+        commit: CommitTurn,
+        generation: Generation,
+        usage: UsageTotals,
+        status: Any,
+        code: Code,
+        message: str,
+    ) -> TurnResult:
+        """Record a turn that changes nothing."""
+        async with self._store.write() as conn:
+            session = await sessions.lock(conn, commit.session_id)
+            if receipt := await _receipt(conn, commit.turn_id):
+                return receipt
+            result = TurnResult(
+                session_id=commit.session_id,
+                turn_id=commit.turn_id,
+                status=status,
+                logical_turn=generation.logical_turn,
+                completed_player_turns=session.completed_player_turns,
+                reason=code,
+                message=outline(message),
+                runs=commit.runs,
+                usage=usage,
+            )
+            await _save(conn, result)
+            return result
+
+
+class _Transaction:
+    """The writes of one turn, in their order."""
+
+    def __init__(
+        self, conn: AsyncConnection, commit: CommitTurn, generation: Generation, graph: Graph
+    ) -> None:
+        self._conn = conn
+        self._commit = commit
+        self._generation = generation
+        self._graph = graph
+        self._applier = Applier(conn, commit.session_id, commit.turn_id)
+        self._dropped: dict[str, Refusal] = {}
+        self._jobs: list[JobRef] = []
+
+    async def say_player(self) -> None:
+        """Append the player's words before anything that answers them."""
+        action = self._generation.action
+        if self._commit.origin == "player" and action.text:
+            await messages.append(
+                self._conn,
+                self._commit.session_id,
+                turn_id=self._commit.turn_id,
+                role="player",
+                text=action.text,
+            )
+
+    async def apply(
+        self, commits: Sequence[RunCommit], refusals: Sequence[Refusal], texts: dict[str, str]
+    ) -> None:
+        """Apply run after run; a refused one is dropped, and its hard dependants with it."""
+        for refusal in refusals:
+            self._drop(refusal)
+        for run in commits:
+            if run.run.runtime_id in self._dropped:
+                continue
+            try:
+                async with savepoint(self._conn):
+                    counts = await self._applier.apply(run, text=texts.get(run.run.runtime_id))
+            except TurnwrightError as error:
+                if not run.optional:
+                    raise Rejected(error.code, str(error), run.run.runtime_id) from error
+                self._drop(Refusal(run.run.runtime_id, error.code, str(error)))
+            else:
+                self._applier.count(counts)
+
+    async def queue_jobs(self) -> None:
+        """Record the detached runs that a committed turn leaves."""
+        for runtime_id in self._commit.deferred:
+            if runtime_id in self._dropped:
+                continue
+            detached = self._graph.nodes[runtime_id].plan.detached or DetachedPlan()
+            job = JobRef(
+                job_id=job_id_for(self._commit.turn_id, runtime_id),
+                turn_id=self._commit.turn_id,
+                runtime_id=runtime_id,
+                **detached.model_dump(exclude_unset=True),
+            )
+            committed = {run.runtime_id for run in self._outcomes() if run.status == "success"}
+            upstream = [up for up in self._graph.ancestors(runtime_id) if up in committed]
+            await jobs.create(
+                self._conn,
+                job_id=job.job_id,
+                session_id=self._commit.session_id,
+                turn_id=self._commit.turn_id,
+                runtime_id=runtime_id,
+                settle=job.settle,
+                options={**job.model_dump(mode="json"), "upstream": upstream},
+            )
+            self._jobs.append(job)
+
+    async def advance(self, session: Session) -> int:
+        """Count a player's committed turn. Spec: plugin-model §2."""
+        if self._commit.origin != "player":
+            return session.completed_player_turns
+        count = session.completed_player_turns + 1
+        await sessions.update(self._conn, session.session_id, completed_player_turns=count)
+        return count
+
+    def result(
+        self, clock: int, texts: dict[str, str], outputs: dict[str, runs.Run], usage: UsageTotals
+    ) -> TurnResult:
+        """The receipt."""
+        manual = self._generation.plan.manual
+        story = next(
+            (_story(name, text) for name, text in sorted(texts.items()) if name not in self._dropped), None
+        )
+        given = {
+            "story": story,
+            "output": _small(outputs[manual].output) if manual and manual in outputs else None,
+            "jobs": tuple(self._jobs),
+        }
+        return TurnResult(
+            session_id=self._commit.session_id,
+            turn_id=self._commit.turn_id,
+            status="committed",
+            logical_turn=self._generation.logical_turn,
+            completed_player_turns=clock,
+            runs=self._outcomes(),
+            committed=self._applier.counts,
+            usage=usage,
+            **{name: value for name, value in given.items() if value},
+        )
+
+    def _drop(self, refusal: Refusal) -> None:
+        self._dropped[refusal.runtime_id] = refusal
+        found = cascade(self._graph, self._commit.runs, self._dropped, self._commit.deferred)
+        if found.rejects:
+            raise Rejected(refusal.code, f"{refusal.runtime_id}: {refusal.message}", refusal.runtime_id)
+        for drop in found.drops:
+            self._dropped[drop.runtime_id] = Refusal(drop.runtime_id, Code.COMMIT_REJECTED, drop.message)
+
+    def _outcomes(self) -> tuple[RunOutcome, ...]:
+        return tuple(self._judged(run) for run in self._commit.runs)
+
+    def _judged(self, run: RunOutcome) -> RunOutcome:
+        """A dropped run counts as failed, with the reason of the drop."""
+        refusal = self._dropped.get(run.runtime_id)
+        if refusal is None or run.status != "success":
+            return run
+        message = outline(refusal.message)
+        return RunOutcome(runtime_id=run.runtime_id, status="failed", reason=refusal.code, message=message)
+
+
+async def _staged(
+    conn: AsyncConnection,
+    generations: Generations,
+    turn_id: str,
+    succeeded: Sequence[str],
+    owner: str | None = None,
+) -> list[StagedRun]:
+    owner_id = owner or turn_id
+    outputs = await runs.get_outputs(conn, owner_id, succeeded)
+    proposals: dict[str, list[Any]] = {}
+    for row in await runs.list_staged(conn, owner_id, succeeded):
+        proposals.setdefault(row.runtime_id, []).append(row.proposal)
+    staged = []
+    for runtime_id in succeeded:
+        place = await generations.place(turn_id, runtime_id)
+        io = place.runtime.manifest.io
+        run = outputs.get(runtime_id)
+        staged.append(
+            StagedRun(
+                runtime_id=runtime_id,
+                package_id=place.package_id,
+                story=io.visibility == "story",
+                proposals=proposals.get(runtime_id, []),
+                output=run.output if run else None,
+                export=io.output.record_as,
+            )
+        )
+    return staged
+
+
+async def _receipt(conn: AsyncConnection, turn_id: str) -> TurnResult | None:
+    turn = await turns.require_turn(conn, turn_id)
+    return TurnResult.model_validate(turn.receipt) if turn.receipt is not None else None
+
+
+async def _save(conn: AsyncConnection, result: TurnResult) -> None:
+    await turns.close_turn(
+        conn, result.turn_id, status=result.status, receipt=result.model_dump(mode="json", exclude_unset=True)
+    )
+    await stream.finish(conn, result.turn_id)
+
+
+def _check_session(session: Session, commit: CommitTurn) -> None:
+    if session.incarnation != commit.incarnation:
+        raise Rejected(Code.SESSION_STALE, "the session started anew while the turn ran")
+    if session.status == "ended":
+        raise Rejected(Code.SESSION_ENDED, "the session has ended")
+
+
+def _text(output: Json) -> str:
+    segments = output.get("segments") if isinstance(output, dict) else None
+    return story_text(segments) if isinstance(segments, list) else ""
+
+
+def _story(runtime_id: str, text: str) -> Story | None:
+    if not text:
+        return None
+    if len(text.encode()) <= STORY_BYTES:
+        return Story(runtime_id=runtime_id, text=text)
+    return Story(runtime_id=runtime_id, text=outline(text), complete=False)
+
+
+def _small(output: Json) -> Json:
+    return output if len(json.dumps(output, ensure_ascii=False).encode()) <= STORY_BYTES else None

@@ -1,0 +1,117 @@
+"""A package's own data as one run sees it: committed records under the run's own staged writes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from activities.generations import Place
+from kernel.commit.overlay import Deleted, RecordKey, own_writes
+from kernel.commit.proposals import parse_proposal, proposal_json
+from kernel.errors import Code, TurnwrightError
+from kernel.schemas import problem
+from kernel.wire.base import Json
+from store import data, runs, state
+from store.engine import Store
+
+LIST_LIMIT = 50
+MOST_LISTED = 500
+
+
+class OwnData:
+    """Reads with the run's writes laid over; writes are staged in `staged` until the caller stores them.
+
+    Args:
+        conn: an open transaction to read in; without one each read opens its own.
+    """
+
+    def __init__(self, store: Store, place: Place, conn: AsyncConnection | None = None) -> None:
+        self._store = store
+        self._place = place
+        self._conn = conn
+        self._earlier: list[dict[str, Any]] | None = None
+        self.staged: list[dict[str, Any]] = []
+
+    async def get(self, namespace: str, key: str) -> Json:
+        """The record's value, or None."""
+        async with self._reading() as conn:
+            writes = await self._writes(conn)
+            if (namespace, key) in writes:
+                value = writes[namespace, key]
+                return None if isinstance(value, Deleted) else value
+            record = await data.get(conn, self._place.session_id, self._place.package_id, namespace, key)
+        return record.value if record else None
+
+    async def list_records(
+        self, namespace: str, *, prefix: str = "", after: str | None = None, limit: int = LIST_LIMIT
+    ) -> list[dict[str, Json]]:
+        """`{key, value}` rows in key order."""
+        limit = max(1, min(limit, MOST_LISTED))
+        async with self._reading() as conn:
+            writes = await self._writes(conn)
+            page = await data.list_records(
+                conn,
+                self._place.session_id,
+                self._place.package_id,
+                namespace,
+                prefix=prefix,
+                limit=limit + len(writes),
+                cursor=after,
+            )
+        found: dict[str, Json | Deleted] = {record.key: record.value for record in page.records}
+        for (written, key), value in writes.items():
+            if written == namespace and key.startswith(prefix) and (after is None or key > after):
+                found[key] = value
+        rows = [{"key": key, "value": found[key]} for key in sorted(found)]
+        return [row for row in rows if not isinstance(row["value"], Deleted)][:limit]
+
+    def set(self, namespace: str, key: str, value: Json) -> None:
+        """Stage one record.
+
+        Raises:
+            TurnwrightError: the code of what a commit would refuse.
+        """
+        self._check_schema(namespace, value)
+        self.stage({"type": "plugin.data", "namespace": namespace, "key": key, "value": value})
+
+    def set_batch(self, items: list[Mapping[str, Json]]) -> None:
+        """Stage several records as one change."""
+        for item in items:
+            self._check_schema(str(item.get("namespace")), item.get("value"))
+        self.stage({"type": "plugin.data.batch", "items": [dict(item) for item in items]})
+
+    def delete(self, namespace: str, key: str) -> None:
+        """Stage a deletion."""
+        self.stage({"type": "plugin.data.delete", "namespace": namespace, "key": key})
+
+    def stage(self, proposal: Mapping[str, Json]) -> None:
+        """Stage any proposal, its shape judged now."""
+        self.staged.append(proposal_json(parse_proposal(dict(proposal), owner_code=True)))
+
+    async def session_state(self, path: str) -> Json:
+        """The committed state record at a path, or None."""
+        async with self._reading() as conn:
+            found = await state.get(conn, self._place.session_id, path)
+        return found.value if found else None
+
+    def _check_schema(self, namespace: str, value: Json) -> None:
+        schema = self._place.live.package.data_schemas.get(namespace)
+        if schema is not None and (found := problem(schema, value)):
+            raise TurnwrightError(Code.TOOL_VALIDATION, f"the record does not fit `{namespace}`: {found}")
+
+    async def _writes(self, conn: AsyncConnection) -> dict[RecordKey, Json | Deleted]:
+        if self._earlier is None:
+            rows = await runs.list_staged(conn, self._place.owner_id, [self._place.runtime_id])
+            self._earlier = [row.proposal for row in rows]
+        return own_writes([*self._earlier, *self.staged])
+
+    def _reading(self) -> AbstractAsyncContextManager[AsyncConnection]:
+        return _given(self._conn) if self._conn is not None else self._store.read()
+
+
+@asynccontextmanager
+async def _given(conn: AsyncConnection) -> AsyncIterator[AsyncConnection]:
+    yield conn

@@ -1,0 +1,250 @@
+"""One worker process: settings → client → store → catalog → Workers, until a signal.
+
+python -m worker        reads `turnwright.toml` and the environment, polls until SIGTERM or SIGINT
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.worker import (
+    Interceptor,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerDeploymentConfig,
+    WorkflowRunner,
+)
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from activities.agents import AgentActivities
+from activities.catalog import Catalog
+from activities.commits import CommitActivities
+from activities.functions import FunctionActivities
+from activities.generations import Generations
+from activities.jobs import JobActivities
+from activities.models import WIRES
+from activities.models.http import close_shared_client, shared_client
+from activities.models.paid import ModelCalls
+from activities.models.slots import Slot, load_slots
+from activities.network import Network
+from activities.sessions import SessionActivities
+from activities.tools import ToolActivities
+from activities.turns import TurnActivities
+from kernel.errors import TurnwrightError
+from kernel.wire import names
+from link.attributes import ensure_attributes
+from link.connect import connect, identity
+from link.exit import leave
+from link.interceptors import WireInterceptor
+from link.settings import Settings, load_settings
+from store.engine import Store
+from workflows.agent import AgentWorkflow
+from workflows.job import JobWorkflow
+from workflows.session import SessionWorkflow
+from workflows.turn import TurnWorkflow
+
+READY_VARIABLE = "TURNWRIGHT_WORKER_READY_FILE"
+"""Names a file that is written once the worker polls; whoever started it waits for that."""
+
+HEARTBEAT_THROTTLE = timedelta(milliseconds=500)
+STICKY_TIMEOUT = timedelta(seconds=2)
+GRACE = timedelta(seconds=10)
+PASSED_THROUGH = (
+    "kernel",
+    "pydantic",
+    "pydantic_core",
+    "jsonschema",
+    "referencing",
+    "rpds",
+    "rfc8785",
+    "attrs",
+    "attr",
+)
+
+_log = logging.getLogger("turnwright.worker")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the activities share."""
+
+    settings: Settings
+    client: Client
+    store: Store
+    catalog: Catalog
+    slots: dict[str, Slot]
+
+
+def main() -> None:
+    """Run until a signal, and leave with a status of our own."""
+    logging.basicConfig(level=os.environ.get("TURNWRIGHT_LOG_LEVEL", "INFO"), stream=sys.stderr)
+    try:
+        asyncio.run(run(load_settings()))
+    except TurnwrightError as error:
+        print(f"error: {error}", file=sys.stderr)
+        leave(1)
+    except KeyboardInterrupt:
+        leave(130)
+    leave(0)
+
+
+async def run(settings: Settings, interceptors: tuple[Interceptor, ...] = ()) -> None:
+    """Poll until SIGTERM or SIGINT; running activities get a moment to finish or to be handed on.
+
+    Args:
+        interceptors: further worker interceptors, innermost last.
+    """
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        parts = await assemble(settings, stack)
+        for worker in build_workers(parts, interceptors):
+            await stack.enter_async_context(worker)
+        await _set_current(parts)
+        _announce(settings)
+        await stop.wait()
+        _log.info("shutting down")
+
+
+async def assemble(settings: Settings, stack: AsyncExitStack) -> Parts:
+    """Connect, open the store, find the packages; whatever is missing is named at once."""
+    slots = load_slots(settings.slots)
+    store = await Store.open(settings.store_url)
+    stack.push_async_callback(store.close)
+    stack.push_async_callback(close_shared_client)
+    client = await connect(settings)
+    await ensure_attributes(client)
+    catalog = Catalog(store, bundled("plugins"), settings.packages.path, settings.home / "cache" / "packages")
+    return Parts(settings, client, store, catalog, slots)
+
+
+def build_workers(parts: Parts, interceptors: tuple[Interceptor, ...] = ()) -> list[Worker]:
+    """The workers of this process, by its roles and deployment."""
+    settings, queue = parts.settings, parts.settings.temporal.queue
+    leaf, functions = activities(parts)
+    shared = _options(settings, interceptors)
+    versioned = settings.deployment.name is not None
+    turn_classes: list[type] = [TurnWorkflow, AgentWorkflow, JobWorkflow]
+    families: dict[str, list[type]] = {queue: [SessionWorkflow, *turn_classes]}
+    if versioned:
+        families = {queue: [SessionWorkflow], names.turns_queue(queue): turn_classes}
+    workers = []
+    for name, classes in families.items():
+        deployment = _deployment(settings, pinned=SessionWorkflow not in classes)
+        if "workflows" in settings.worker.roles:
+            workers.append(
+                Worker(
+                    parts.client, task_queue=name, workflows=classes, activities=leaf, **deployment, **shared
+                )
+            )
+        if "functions" in settings.worker.roles and TurnWorkflow in classes:
+            workers.append(
+                Worker(
+                    parts.client,
+                    task_queue=names.functions_queue(name),
+                    activities=functions,
+                    **deployment,
+                    **shared,
+                )
+            )
+    return workers
+
+
+def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
+    """Every activity: those of the workflow queue, and function runtimes."""
+    settings, store = parts.settings, parts.store
+    generations = Generations(store, parts.catalog)
+    models = ModelCalls(store, parts.slots, WIRES)
+    turns_queue = names.turns_queue(settings.temporal.queue) if settings.deployment.name else None
+    sessions = SessionActivities(store, parts.catalog, turns_queue=turns_queue, slots=sorted(parts.slots))
+    turns = TurnActivities(store, parts.catalog, approval_deadline_ms=settings.approvals.deadline_s * 1000)
+    commits = CommitActivities(store, generations)
+    leaf = [
+        sessions.open_session,
+        sessions.configure_session,
+        sessions.close_session,
+        sessions.accept_action,
+        sessions.record_approval,
+        sessions.record_interjection,
+        turns.open_turn,
+        AgentActivities(store, generations, models).call_model,
+        ToolActivities(store, generations).run_tool,
+        commits.commit_turn,
+        commits.commit_job,
+        JobActivities(store, parts.client).reconcile_jobs,
+    ]
+    return leaf, [FunctionActivities(store, generations, models, Network(shared_client())).run_function]
+
+
+def bundled(name: str) -> Path:
+    """A folder of content: beside this file in a checkout, under `turnwright/bundled` in a wheel."""
+    checkout = Path(__file__).parent / name
+    return checkout if checkout.is_dir() else Path(str(resources.files("turnwright") / "bundled" / name))
+
+
+def _options(settings: Settings, interceptors: tuple[Interceptor, ...]) -> dict[str, Any]:
+    limits = settings.worker
+    return {
+        "identity": identity(),
+        "interceptors": [WireInterceptor(), *interceptors],
+        "workflow_runner": _runner(settings),
+        "max_concurrent_workflow_tasks": limits.max_concurrent_workflow_tasks,
+        "max_concurrent_activities": limits.max_concurrent_activities,
+        "max_concurrent_local_activities": limits.max_concurrent_local_activities,
+        "max_cached_workflows": limits.max_cached_workflows,
+        "max_heartbeat_throttle_interval": HEARTBEAT_THROTTLE,
+        "default_heartbeat_throttle_interval": HEARTBEAT_THROTTLE,
+        "sticky_queue_schedule_to_start_timeout": STICKY_TIMEOUT,
+        "graceful_shutdown_timeout": GRACE,
+    }
+
+
+def _runner(settings: Settings) -> WorkflowRunner:
+    """Workflow code is closed and lint-held, so production saves the sandbox's cost; tests do not."""
+    if not settings.worker.sandbox:
+        return UnsandboxedWorkflowRunner()
+    return SandboxedWorkflowRunner(
+        restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
+    )
+
+
+def _deployment(settings: Settings, *, pinned: bool) -> dict[str, Any]:
+    name, build_id = settings.deployment.name, settings.deployment.build_id
+    if name is None or build_id is None:
+        return {}
+    behavior = VersioningBehavior.PINNED if pinned else VersioningBehavior.AUTO_UPGRADE
+    return {
+        "deployment_config": WorkerDeploymentConfig(
+            version=WorkerDeploymentVersion(deployment_name=name, build_id=build_id),
+            use_worker_versioning=True,
+            default_versioning_behavior=behavior,
+        )
+    }
+
+
+async def _set_current(parts: Parts) -> None:
+    """Say so when this worker's version is not the deployment's current one."""
+
+
+def _announce(settings: Settings) -> None:
+    _log.info("ready %s on %s", identity(), settings.temporal.queue)
+    if file := os.environ.get(READY_VARIABLE):
+        Path(file).write_text(identity(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
