@@ -98,17 +98,17 @@ def bind(
         providers: active providers by contract; only the chosen one where the session chose.
         validate: judges values by contract and by `accepts`.
     """
+    binder = _Binder(outputs, providers, validate)
     slots: dict[str, Json] = {}
     missing: str | None = None
-    diagnostics: list[BindingDiagnostic] = []
     for name, binding in bindings.items():
         try:
-            slots[name] = _slot(name, binding, outputs, providers, validate, diagnostics)
+            slots[name] = binder.slot(name, binding)
         except _NoValueError as problem:
-            diagnostics.append(BindingDiagnostic(problem.trouble, name, str(problem)))
+            binder.report(problem.trouble, name, str(problem))
             if binding.required and missing is None:
                 missing = name
-    return Bound(slots, missing, tuple(diagnostics))
+    return Bound(slots, missing, tuple(binder.diagnostics))
 
 
 class _NoValueError(Exception):
@@ -117,78 +117,78 @@ class _NoValueError(Exception):
         self.trouble = trouble
 
 
-def _slot(
-    name: str,
-    binding: InputBinding,
-    outputs: Mapping[str, Json],
-    providers: Mapping[str, Sequence[str]],
-    validate: Validate,
-    diagnostics: list[BindingDiagnostic],
-) -> Json:
-    source = binding.source
-    every = source.cardinality == "all" and source.contract is not None
-    producers = _producers(binding, outputs, providers)
-    if not every and len(producers) > 1:
-        message = f"{source.contract} has several providers, {producers[0]} is taken"
-        diagnostics.append(BindingDiagnostic(Trouble.SEVERAL_PROVIDERS, name, message))
-    items = [
-        {"value": _value(binding, producer, outputs[producer], validate), "provenance": _provenance(producer)}
-        for producer in (producers if every else producers[:1])
-    ]
-    value = [item["value"] for item in items] if every else items[0]["value"]
-    _check_accepts(binding, value, validate)
-    return {"items": items} if every else items[0]
+class _Binder:
+    def __init__(
+        self, outputs: Mapping[str, Json], providers: Mapping[str, Sequence[str]], validate: Validate
+    ) -> None:
+        self._outputs = outputs
+        self._providers = providers
+        self._validate = validate
+        self.diagnostics: list[BindingDiagnostic] = []
 
+    def report(self, trouble: Trouble, name: str, message: str) -> None:
+        self.diagnostics.append(BindingDiagnostic(trouble, name, message))
 
-def _producers(
-    binding: InputBinding, outputs: Mapping[str, Json], providers: Mapping[str, Sequence[str]]
-) -> list[str]:
-    source = binding.source
-    if binding.scope != "turn" or source.kernel is not None:
-        raise _NoValueError(
-            Trouble.UNSUPPORTED, "only inputs of this turn from a runtime or contract are bound"
+    def slot(self, name: str, binding: InputBinding) -> Json:
+        source = binding.source
+        producers = self._producers(binding)
+        if source.contract is not None and source.cardinality == "all":
+            items = [self._item(binding, producer) for producer in producers]
+            self._check_accepts(binding, [item["value"] for item in items])
+            return {"items": items}
+        if len(producers) > 1:
+            message = f"{source.contract} has several providers, {producers[0]} is taken"
+            self.report(Trouble.SEVERAL_PROVIDERS, name, message)
+        item = self._item(binding, producers[0])
+        self._check_accepts(binding, item["value"])
+        return item
+
+    def _producers(self, binding: InputBinding) -> list[str]:
+        source = binding.source
+        if binding.scope != "turn" or source.kernel is not None:
+            raise _NoValueError(Trouble.UNSUPPORTED, "only runtimes and contracts of this turn can be bound")
+        known = (
+            (source.runtime or "",) if source.contract is None else self._providers.get(source.contract, ())
         )
-    known = (source.runtime or "",) if source.contract is None else providers.get(source.contract, ())
-    producers = sorted(producer for producer in known if producer in outputs)
-    if not producers:
-        raise _NoValueError(
-            Trouble.NO_VALUE, f"{source.contract or source.runtime} has no value in this turn"
-        )
-    return producers
+        producers = sorted(producer for producer in known if producer in self._outputs)
+        if not producers:
+            message = f"{source.contract or source.runtime} has no value in this turn"
+            raise _NoValueError(Trouble.NO_VALUE, message)
+        return producers
 
+    def _item(self, binding: InputBinding, producer: str) -> dict[str, Json]:
+        value = self._value(binding, producer)
+        plugin = producer.split("/", 1)[0]
+        return {"value": value, "provenance": {"pluginId": plugin, "runtimeId": producer}}
 
-def _value(binding: InputBinding, producer: str, output: Json, validate: Validate) -> Json:
-    """The selected part of one output, which as a whole satisfies its contract."""
-    contract = binding.source.contract
-    problem = _judge_contract(contract, output, validate) if contract else None
-    if problem:
-        message = f"the output of {producer} breaks {contract}: {problem}"
-        raise _NoValueError(Trouble.CONTRACT_INVALID, message)
-    value = output if binding.select is None else select(output, binding.select)
-    if value is MISSING:
-        message = f"{binding.select} selects nothing in the output of {producer}"
-        raise _NoValueError(Trouble.SELECTS_NOTHING, message)
-    return value
+    def _value(self, binding: InputBinding, producer: str) -> Json:
+        """The selected part of one output, which as a whole satisfies its contract."""
+        output = self._outputs[producer]
+        problem = self._judge_contract(binding.source.contract, output)
+        if problem:
+            message = f"the output of {producer} breaks {binding.source.contract}: {problem}"
+            raise _NoValueError(Trouble.CONTRACT_INVALID, message)
+        value = output if binding.select is None else select(output, binding.select)
+        if value is MISSING:
+            message = f"{binding.select} selects nothing in the output of {producer}"
+            raise _NoValueError(Trouble.SELECTS_NOTHING, message)
+        return value
 
+    def _judge_contract(self, contract: str | None, output: Json) -> str | None:
+        if contract is None:
+            return None
+        try:
+            return self._validate(f"contract:{contract}", output)
+        except KeyError:
+            return None  # A contract without a schema takes any JSON (DECISIONS 21).
 
-def _judge_contract(contract: str, output: Json, validate: Validate) -> str | None:
-    try:
-        return validate(f"contract:{contract}", output)
-    except KeyError:
-        return None  # A contract without a schema takes any JSON (DECISIONS 21).
-
-
-def _check_accepts(binding: InputBinding, value: Json, validate: Validate) -> None:
-    if binding.accepts is None:
-        return
-    try:
-        problem = validate(binding.accepts, value)
-    except KeyError:
-        message = f"nobody publishes {binding.accepts}"
-        raise _NoValueError(Trouble.ACCEPTS_UNRESOLVED, message) from None
-    if problem:
-        raise _NoValueError(Trouble.ACCEPTS_INVALID, f"not accepted by {binding.accepts}: {problem}")
-
-
-def _provenance(producer: str) -> dict[str, str]:
-    return {"pluginId": producer.split("/", 1)[0], "runtimeId": producer}
+    def _check_accepts(self, binding: InputBinding, value: Json) -> None:
+        if binding.accepts is None:
+            return
+        try:
+            problem = self._validate(binding.accepts, value)
+        except KeyError:
+            message = f"nobody publishes {binding.accepts}"
+            raise _NoValueError(Trouble.ACCEPTS_UNRESOLVED, message) from None
+        if problem:
+            raise _NoValueError(Trouble.ACCEPTS_INVALID, f"not accepted by {binding.accepts}: {problem}")

@@ -14,7 +14,7 @@ import rfc8785
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.base import Json
 
-MAX_DEPTH = 200
+MAX_DEPTH = 100
 """Deepest nesting; well below what Python's own stack allows."""
 
 _EXACT = 2**53 - 1

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from kernel.binding.pointer import MISSING, select
 from kernel.errors import Code, TurnwrightError
-from kernel.identity.canonical import canonical_json
+from kernel.identity.canonical import MAX_DEPTH, canonical_json
 from kernel.wire.base import Json
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -28,6 +28,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "rand": ("subtype", "key"),
 }
 """The hashed fields of every kind that has a content key."""
+
+MAX_SCHEMA_PARTS = 100_000
+"""Largest schema once its references are in place: a few that name each other can grow without end."""
 
 _NOT_IN_SCHEMA = (
     *("title", "description", "default", "deprecated", "readOnly", "writeOnly", "examples", "$comment"),
@@ -65,7 +68,7 @@ def schema_hash(schema: Json | None) -> str:
     Raises:
         TurnwrightError: `package.schema` for a reference that is recursive, remote, dynamic or broken.
     """
-    return _sha256(True if schema is None else _SchemaReader(schema).read(schema, ()))
+    return _sha256(True if schema is None else _SchemaReader(schema).read(schema))
 
 
 def toolset_hash(tools: Iterable[Mapping[str, Json]]) -> str:
@@ -74,7 +77,7 @@ def toolset_hash(tools: Iterable[Mapping[str, Json]]) -> str:
         {
             "name": tool["name"],
             "description": tool["description"],
-            "parameters": _SchemaReader(tool["parameters"]).read(tool["parameters"], ()),
+            "parameters": _SchemaReader(tool["parameters"]).read(tool["parameters"]),
             **({"version": tool["version"]} if tool.get("version") is not None else {}),
         }
         for tool in tools
@@ -109,40 +112,46 @@ class _SchemaReader:
 
     def __init__(self, root: Json) -> None:
         self._root = root
+        self._left = MAX_SCHEMA_PARTS
 
-    def read(self, schema: Json, open_refs: tuple[str, ...]) -> Json:
+    def read(self, schema: Json, open_refs: tuple[str, ...] = (), depth: int = 0) -> Json:
+        self._left -= 1
+        if self._left < 0 or depth > MAX_DEPTH:
+            raise _refuse(
+                f"deeper than {MAX_DEPTH}, or more than {MAX_SCHEMA_PARTS} parts, with its references"
+            )
         if isinstance(schema, list):
-            return [self.read(item, open_refs) for item in schema]
+            return [self.read(item, open_refs, depth + 1) for item in schema]
         if not isinstance(schema, Mapping):
             return schema
         for dynamic in ("$dynamicRef", "$recursiveRef"):
             if dynamic in schema:
                 raise _refuse(f"{dynamic} is not supported")
         kept = {
-            keyword: self._keyword(keyword, value, open_refs)
+            keyword: self._keyword(keyword, value, open_refs, depth)
             for keyword, value in schema.items()
             if keyword not in _NOT_IN_SCHEMA and keyword != "$ref"
         }
         if "$ref" not in schema:
             return kept
-        target = self._target(schema["$ref"], open_refs)
+        target = self._target(schema["$ref"], open_refs, depth)
         if not kept:
             return target
         return {**kept, "allOf": [target, *kept.get("allOf", [])]}
 
-    def _keyword(self, keyword: str, value: Json, open_refs: tuple[str, ...]) -> Json:
+    def _keyword(self, keyword: str, value: Json, open_refs: tuple[str, ...], depth: int) -> Json:
         if keyword in _PLAIN_VALUES:
             return value
         if keyword in _NAMED_SCHEMAS and isinstance(value, Mapping):
-            return {name: self.read(item, open_refs) for name, item in value.items()}
-        return self.read(value, open_refs)
+            return {name: self.read(item, open_refs, depth + 1) for name, item in value.items()}
+        return self.read(value, open_refs, depth + 1)
 
-    def _target(self, ref: Any, open_refs: tuple[str, ...]) -> Json:
+    def _target(self, ref: Any, open_refs: tuple[str, ...], depth: int) -> Json:
         if not isinstance(ref, str) or not ref.startswith("#"):
             raise _refuse(f"the reference {ref!r} is not local")
         if ref in open_refs:
             raise _refuse(f"the reference {ref!r} leads back to itself")
-        return self.read(self._resolve(ref), (*open_refs, ref))
+        return self.read(self._resolve(ref), (*open_refs, ref), depth + 1)
 
     def _resolve(self, ref: str) -> Json:
         found = select(self._root, unquote(ref[1:])) if ref[1:2] in ("", "/") else MISSING
