@@ -224,3 +224,38 @@ async def test_a_session_lock_holds_others_of_that_session_back(store: Store) ->
     await asyncio.gather(holder, follower)
     assert order[-2:] == ["first", "second"]
     assert ("other session" in order) == (store.dialect == "postgresql")
+
+
+async def test_sqlite_readers_and_writers_do_not_hold_each_other_up(tmp_path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    await upgrade(url)
+    store = await Store.open(url)
+    async with store.read() as before, store.write() as conn:
+        assert (await before.execute(text("PRAGMA journal_mode"))).scalar() == "wal"
+        assert (await conn.execute(text("PRAGMA synchronous"))).scalar() == 1
+        assert await interjections.list_of_turn(before, "s", "t") == []
+        await add(conn, "a")
+        assert await interjections.list_of_turn(before, "s", "t") == []
+    assert await ids(store) == ["a"]
+    await store.close()
+
+
+async def test_a_sqlite_writer_waits_for_another_process_without_stopping_its_own(tmp_path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    await upgrade(url)
+    ours, theirs = await Store.open(url), await Store.open(url)
+
+    async def write() -> None:
+        async with ours.write() as conn:
+            await add(conn, "a")
+
+    async with theirs.write() as conn:
+        await add(conn, "b")
+        waiting = asyncio.create_task(write())
+        for _ in range(20):
+            await asyncio.sleep(0.005)
+        assert not waiting.done()
+    await asyncio.wait_for(waiting, 5)
+    assert await ids(ours) == ["a", "b"]
+    await ours.close()
+    await theirs.close()
