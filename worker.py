@@ -90,6 +90,7 @@ class Parts:
 def main() -> None:
     """Run until a signal, and leave with a status of our own."""
     logging.basicConfig(level=os.environ.get("TURNWRIGHT_LOG_LEVEL", "INFO"), stream=sys.stderr)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line per model call hides everything else
     try:
         asyncio.run(run(load_settings()))
     except TurnwrightError as error:

@@ -70,8 +70,7 @@ class AgentActivities:
             raise TurnwrightError(Code.RUNTIME_UNKNOWN, f"{place.runtime_id} is no agent")
         self._models.slot(spec.slot)
         said = transcript.messages() if transcript.prompt else await self._open(place, call)
-        step = _Step(place, call, spec, tuple(said), nudge=_nudge(call, spec, transcript, place))
-        return step
+        return _Step(place, call, spec, tuple(said), nudge=_nudge(call, spec, transcript, place))
 
     async def _open(self, place: Place, call: CallModel) -> Sequence[Message]:
         """Assemble the prompt and store it, so that every step sends the same beginning."""

@@ -1,7 +1,7 @@
 """The host's data tools as a model sees them, shaped by what the package declares.
 
-Spec: plugin-model §12. The namespace is an enum of the package's own; with one namespace the value takes the
-record's schema, so that a model is told, and held to, the shape.
+Spec: plugin-model §12. The namespace is an enum of the package's own, and the value any of their record schemas,
+so that a model is told the shape; that it is the right one for the namespace is judged when the tool runs.
 """
 
 from __future__ import annotations
@@ -51,15 +51,17 @@ def _parameters(name: str, package: Package) -> dict[str, Any]:
 
 
 def _namespace(package: Package) -> dict[str, Any]:
-    declared = sorted(package.manifest.contributes.data)
+    declared = list(package.manifest.contributes.data)
     return {"type": "string", "enum": declared} if declared else {"type": "string", "minLength": 1}
 
 
 def _value(package: Package) -> Mapping[str, Any]:
-    schemas = list(package.data_schemas.values())
-    alone = len(package.manifest.contributes.data) == 1 and len(schemas) == 1
-    # A reference inside the record's schema would point into the tool's own schema once embedded.
-    return dict(schemas[0]) if alone and '"$ref"' not in json.dumps(schemas[0]) else {}
+    declared = package.manifest.contributes.data
+    schemas = [dict(package.data_schemas[name]) for name in declared if name in package.data_schemas]
+    # A reference inside a record's schema would point into the tool's own schema once embedded.
+    if len(schemas) < len(declared) or not schemas or '"$ref"' in json.dumps(schemas):
+        return {}
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
 def _object(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -46,6 +46,7 @@ class Progress:
         self._open = 0
         self._ready: list[str] = []
         self._settled: deque[str] = deque()
+        self._successes = 0
         self._upstream: dict[str, tuple[str, ...]] = {}
         self._behind: dict[str, list[str]] = {}
         for first, second in self.edges:
@@ -122,8 +123,7 @@ class Progress:
             RunOutcome(
                 runtime_id=state.runtime_id,
                 status=_SETTLED[state.status],
-                reason=state.reason,
-                message=state.message,
+                **{name: text for name in ("reason", "message") if (text := getattr(state, name))},
             )
             for state in self.nodes
             if state.status in _SETTLED
@@ -154,17 +154,19 @@ class Progress:
         planned = self.graph.nodes[node]
         if self._states[node].status != "waiting" or (self._missing[node] and not planned.blocked):
             return
-        seen = dict.fromkeys((*self.graph.ancestors(node), *planned.hazards))
-        verdict = gate(planned, {other: _SETTLED.get(self._states[other].status) for other in seen})
-        match verdict:
+        visible = self.graph.reach.above(node, self._successes)
+        upstream: dict[str, RunStatus | None] = dict.fromkeys(visible, "success")
+        for other in (*planned.upstreams, *planned.hazards):
+            upstream[other] = _SETTLED.get(self._states[other].status)
+        match gate(planned, upstream):
             case Skip(reason, message):
                 self._end(node, "skipped", reason, message)
-            case Run(upstream) if planned.deferrable:
-                self._upstream[node] = upstream
+            case Run(readable) if planned.deferrable:
+                self._upstream[node] = readable
                 self._update(node, status="deferred")
                 self._open -= 1
-            case Run(upstream):
-                self._upstream[node] = upstream
+            case Run(readable):
+                self._upstream[node] = readable
                 self._ready.append(node)
             case Wait(on):
                 raise TurnwrightError(Code.INTERNAL, f"{node} waits for {on[0]}, which never runs")
@@ -173,6 +175,8 @@ class Progress:
         self._update(node, status=status, reason=str(reason), message=outline(message))
         self._open -= 1
         self._settled.append(node)
+        if status == "success":
+            self._successes |= self.graph.reach.bits.get(node, 0)
 
     def _spread(self) -> None:
         """Weigh what waited for the settled nodes; a loop, for a chain of skips may be long."""
