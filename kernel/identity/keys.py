@@ -29,7 +29,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 """The hashed fields of every kind that has a content key."""
 
-MAX_SCHEMA_PARTS = 100_000
+MAX_SCHEMA_PARTS = 20_000
 """Largest schema once its references are in place: a few that name each other can grow without end."""
 
 _NOT_IN_SCHEMA = (

@@ -29,10 +29,10 @@ class Reach:
                 bits |= self.bits[upstream] | self._above.get(upstream, 0)
         return bits
 
-    def above(self, node: str) -> tuple[str, ...]:
-        """The ancestors of a node, by code point."""
+    def above(self, node: str, among: int = -1) -> tuple[str, ...]:
+        """The ancestors of a node, by code point; `among` leaves only those of a set."""
         names: list[str] = []
-        rest = self._above.get(node, 0)
+        rest = self._above.get(node, 0) & among
         while rest:
             names.append(self._names[rest.bit_length() - 1])
             rest ^= 1 << (rest.bit_length() - 1)
