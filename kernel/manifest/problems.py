@@ -19,6 +19,7 @@ from kernel.manifest.runtime import RuntimeManifest
 Model = TypeVar("Model", bound=ManifestModel)
 
 _MAX_KNOWN: Final = 12
+_MAX_PROBLEMS: Final = 200
 _RETIRED_VALUES: Final = {
     ("trigger.type", "scheduled"): "auto with schedule.every",
     ("io.visibility", "plugin"): "system",
@@ -36,11 +37,14 @@ def validate(
     try:
         return model.model_validate(data), []
     except ValidationError as error:
+        details = error.errors(include_url=False)
         found = [
             problem
-            for detail in error.errors(include_url=False)
+            for detail in details[:_MAX_PROBLEMS]
             for problem in _explain(model, data, detail, file, lines)
         ]
+        if (more := len(details) - _MAX_PROBLEMS) > 0:
+            found.append(Diagnostic(Code.PACKAGE_FIELD, f"{more} more problems in {file}", file))
         return None, found
 
 

@@ -13,6 +13,8 @@ from kernel.manifest.runtime import Function
 from kernel.manifest.schemas import Schema, read_schema
 
 ENTRY: Final = "server/__init__.py"
+MAX_SCHEMA_BYTES: Final = 512 * 1024
+"""Of all schema files that one package names: judging a schema costs far more than reading it."""
 _PATH: Final = "a path inside the package, from the folder of this manifest"
 _FOREIGN_MODULES: Final = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx")
 
@@ -25,12 +27,13 @@ class References:
     problems: list[Diagnostic] = field(default_factory=list)
     schemas: dict[str, Schema] = field(default_factory=dict)
     _read: set[str] = field(default_factory=set)
+    _schema_bytes: int = 0
 
     def schema(self, origin: Origin, at: FieldPath, text: str | None) -> Schema | None:
         """The JSON Schema that a field names."""
         if text is None or (path := self.file(origin, at, text)) is None:
             return None
-        if path not in self._read:
+        if path not in self._read and self._affords(origin, at, path):
             self._read.add(path)
             schema, problem = read_schema(self.files.files[path], file=path)
             if problem is not None:
@@ -38,6 +41,16 @@ class References:
             if schema is not None:
                 self.schemas[path] = schema
         return self.schemas.get(path)
+
+    def _affords(self, origin: Origin, at: FieldPath, path: str) -> bool:
+        """Charge a schema file; past the limit the first one is refused and the rest are not read."""
+        before = self._schema_bytes
+        self._schema_bytes += len(self.files.files[path])
+        if before <= MAX_SCHEMA_BYTES < self._schema_bytes:
+            message = f"the package's schemas are together larger than {MAX_SCHEMA_BYTES} bytes"
+            accepted = f"at most {MAX_SCHEMA_BYTES} bytes"
+            self.problems.append(origin.problem(Code.PACKAGE_SIZE, at, message, accepted))
+        return self._schema_bytes <= MAX_SCHEMA_BYTES
 
     def file(self, origin: Origin, at: FieldPath, text: str) -> str | None:
         """The file that a field names, as a path from the package root."""

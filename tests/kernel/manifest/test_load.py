@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.manifest import WELL_KNOWN, Diagnostic, load_package
+from kernel.manifest import WELL_KNOWN, Diagnostic, load_package, references
 from kernel.manifest import files as package_files
 
 from .packages import AUTO, MANUAL, errors, files, load, manifest, package, text
@@ -635,7 +635,7 @@ SHAPES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.dictionaries(FIELDS, SHAPES, max_size=5), st.dictionaries(FIELDS, SHAPES, max_size=5))
 def test_any_manifest_is_read_or_refused(plugin: dict[str, Any], runtime: dict[str, Any]) -> None:
     found = load_package(files(plugin, {"a": runtime}), name="pkg")
@@ -650,3 +650,29 @@ def test_reading_is_the_same_every_time() -> None:
 
 def test_manual_runtime_has_no_stage() -> None:
     assert package(files({"runtime": {"schedule": MANUAL}})).runtimes[0].manifest.schedule.stage is None
+
+
+def test_handler_behind_a_link_that_leaves_the_package_is_refused() -> None:
+    content = files({"runtime": agent(function={})})
+    found = errors(content, links={"handler.py": "/etc/handler.py"})
+    assert found == [("package.reference", "runtime.function"), ("package.path", "")]
+
+
+def test_package_names_its_tools() -> None:
+    assert [tool.name for tool in package(files(TOOLS, **ENTRY)).tools] == ["mark", "wipe"]
+
+
+def test_schemas_of_one_package_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(references, "MAX_SCHEMA_BYTES", 30)
+    events = [{"topic": f"a.{name}", "schema": f"./{name}.json"} for name in "stu"]
+    content = files(
+        {"contributes": {"events": events}}, **dict.fromkeys(["s.json", "t.json", "u.json"], SCHEMA)
+    )
+    problem = only(content)
+    assert (problem.code, problem.path) == ("package.size", "contributes.events[1].schema")
+
+
+def test_flood_of_problems_is_cut() -> None:
+    found = load(files({f"field{number}": 1 for number in range(500)})).errors
+    assert len(found) == 201
+    assert any("300 more problems" in problem.message for problem in found)

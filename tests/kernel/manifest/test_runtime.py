@@ -368,3 +368,19 @@ def test_every_field_is_described() -> None:
         return own + [name for key, inner in schema.items() for name in missing(inner, f"{at}/{key}")]
 
     assert missing(RuntimeManifest.model_json_schema()) == []
+
+
+def test_manifest_survives_being_written_and_read() -> None:
+    manifest = runtime(
+        schedule={**AUTO, "needs": ["a@1", "pkg/b"], "after": [REFERENCE], "detached": {"settle": True}},
+        io={
+            "inputs": {"k": {"from": {"kernel": "operations@1"}}, "n": {"from": REFERENCE, "required": False}}
+        },
+        agent={
+            "toolChoice": {"name": "t"},
+            "tools": {"defer": ["t"], "services": ["a@1"], "datasets": ["d"]},
+        },
+    )
+    written = manifest.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    assert RuntimeManifest.model_validate(written) == manifest
+    assert RuntimeManifest.model_validate({**written, "schedule": manifest.schedule}) == manifest
