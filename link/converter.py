@@ -137,7 +137,12 @@ class WirePayloadConverter(PydanticPayloadConverter):
             refuse(Code.WIRE_MALFORMED, f"{where}: unknown encoding {encoding[:40]!r}; known are {known}")
         try:
             [value] = super().from_payloads([payload], None if hint is None else [hint])
-            return value if hint is None or encoding == _JSON else check_type(value, hint)
+            # the other encodings know nothing of types
+            return (
+                value
+                if hint is None or encoding == _JSON
+                else adapter(hint).validate_python(value, strict=True)
+            )
         except ValidationError as error:
             refuse(Code.WIRE_MALFORMED, f"{where}: {reasons(error)}")
         except Exception as error:  # a decoder's own exceptions: recursion, protobuf, hints without a schema
@@ -159,13 +164,13 @@ def data_converter(settings: Settings) -> DataConverter:
     )
 
 
-def check_type(value: Any, hint: Any) -> Any:
-    """The value, when it is of the type already; nothing is coerced.
-
-    Raises:
-        ValidationError: it is not.
-    """
-    return _adapter(hint).validate_python(value, strict=True)
+@functools.lru_cache(maxsize=256)
+def adapter(hint: Any) -> TypeAdapter[Any]:
+    """The validator of a type."""
+    try:
+        return TypeAdapter(hint)
+    except PydanticSchemaGenerationError:  # a class that pydantic does not know: an instance of it will do
+        return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
 
 
 def reasons(error: ValidationError) -> str:
@@ -189,11 +194,3 @@ def refuse(code: Code, message: str) -> NoReturn:
 def _reason(loc: tuple[int | str, ...], message: str) -> str:
     path = ".".join(str(part)[:60] for part in loc)
     return f"{path}: {message}" if path else message
-
-
-@functools.lru_cache(maxsize=256)
-def _adapter(hint: Any) -> TypeAdapter[Any]:
-    try:
-        return TypeAdapter(hint)
-    except PydanticSchemaGenerationError:  # a class that pydantic does not know: an instance of it will do
-        return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))

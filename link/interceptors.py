@@ -8,9 +8,9 @@ with one line in the log, an update is rejected, a query fails, and a start fail
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -28,6 +28,8 @@ from temporalio.worker import (
 
 from kernel.errors import TurnwrightError
 from link.signatures import Signature
+
+Kind = Literal["signal", "query", "update"]
 
 
 class WireInterceptor(Interceptor):
@@ -55,7 +57,7 @@ class _Messages(WorkflowInboundInterceptor):
 
     def __init__(self, next: WorkflowInboundInterceptor) -> None:
         super().__init__(next)
-        self._signatures: dict[tuple[str, str], Signature] = {}
+        self._signatures: dict[tuple[Kind, str], Signature] = {}
         self._start_checked = False
         self._start_refused: ApplicationError | None = None
 
@@ -63,7 +65,7 @@ class _Messages(WorkflowInboundInterceptor):
         """Check what the workflow was started with, then run it."""
         name = workflow.info().workflow_type
         try:
-            Signature.of_start(name, input.run_fn).check(input.args)
+            input.args = Signature.of_start(f"start of {name}", input.run_fn).checked(input.args)
         except ApplicationError as error:
             self._start_refused = error
             raise
@@ -76,7 +78,7 @@ class _Messages(WorkflowInboundInterceptor):
         """Drop a signal that does not fit, or that its handler refuses: nobody hears a refusal."""
         try:
             await self._after_start()
-            self._check("signal", input.signal, input.args, workflow.get_signal_handler)
+            input.args = self._checked("signal", input.signal, input.args)
             await super().handle_signal(input)
         except TurnwrightError as error:
             workflow.logger.warning("signal %s dropped: %s", input.signal, error)
@@ -87,21 +89,21 @@ class _Messages(WorkflowInboundInterceptor):
         """Fail a query that does not fit."""
         with _plainly(), refusals_as_failures():
             self._refuse_if_not_started()
-            self._check("query", input.query, input.args, workflow.get_query_handler)
+            input.args = self._checked("query", input.query, input.args)
             return await super().handle_query(input)
 
     def handle_update_validator(self, input: HandleUpdateInput) -> None:
         """Reject an update that does not fit, before it is written to history."""
         with _plainly(), refusals_as_failures():
             self._refuse_if_not_started()
-            self._check("update", input.update, input.args, workflow.get_update_handler)
+            input.args = self._checked("update", input.update, input.args)
             super().handle_update_validator(input)
 
     async def handle_update_handler(self, input: HandleUpdateInput) -> Any:
         """Fail an update that does not fit where there was no validator to reject it."""
         with _plainly(), refusals_as_failures():
             await self._after_start()
-            self._check("update", input.update, input.args, workflow.get_update_handler)
+            input.args = self._checked("update", input.update, input.args)
             return await super().handle_update_handler(input)
 
     async def _after_start(self) -> None:
@@ -117,19 +119,33 @@ class _Messages(WorkflowInboundInterceptor):
         if self._start_refused:
             raise _Refused(self._start_refused)
 
-    def _check(
-        self, kind: str, name: str, args: Any, find: Callable[[str], Callable[..., Any] | None]
-    ) -> None:
+    def _checked(self, kind: Kind, name: str, args: Sequence[Any]) -> Sequence[Any]:
         signature = self._signatures.get((kind, name))
         if signature is None:
-            handler = find(name)
+            handler = _declared(kind, name)
             if handler is None:
-                return  # a dynamic handler takes what comes
-            signature = self._signatures[kind, name] = Signature.of_handler(f"{kind} {name}", handler)
+                return args  # the SDK's own queries, and what has no handler
+            signature = self._signatures[kind, name] = Signature.of_method(f"{kind} {name}", handler)
         try:
-            signature.check(args)
+            return signature.checked(args)
         except ApplicationError as error:
             raise _Refused(error) from None
+
+
+def _declared(kind: Kind, name: str) -> Callable[..., Any] | None:
+    """The method that the workflow class declares for a message.
+
+    `workflow.get_update_handler` and its like hand out closures over `*args` for `async` handlers.
+    """
+    definition = workflow._Definition.must_from_class(type(workflow.instance()))
+    handlers: Mapping[Kind, Mapping[Any, Any]] = {
+        "signal": definition.signals,
+        "query": definition.queries,
+        "update": definition.updates,
+    }
+    found = handlers[kind].get(name)
+    handler: Callable[..., Any] | None = found.fn if found else None
+    return handler
 
 
 class _Refused(Exception):

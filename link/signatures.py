@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from kernel.errors import Code
-from link.converter import check_type, reasons, refuse, type_name
+from link.converter import adapter, reasons, refuse, type_name
 
 
 class Parameter(NamedTuple):
@@ -29,22 +29,24 @@ class Signature(NamedTuple):
     parameters: tuple[Parameter, ...]
 
     @classmethod
-    def of_handler(cls, what: str, handler: Callable[..., Any]) -> Signature:
-        """The signature of a bound signal, query or update handler."""
-        return cls(what, tuple(_parameters(handler)))
+    def of_method(cls, what: str, method: Callable[..., Any]) -> Signature:
+        """The signature of a handler as its class declares it, without `self`."""
+        return cls(what, tuple(_parameters(method)))
 
     @classmethod
-    def of_start(cls, workflow_type: str, run: Callable[..., Any]) -> Signature:
-        """The signature of a workflow's `run`, which stands unbound.
+    def of_start(cls, what: str, run: Callable[..., Any]) -> Signature:
+        """The signature of a workflow's `run`.
 
         `input: X | None = None` reads as `input: X` here: the default lets a start without an
         argument come as far as this check, and does not make the argument optional.
         """
-        parameters = tuple(_demanded(parameter) for parameter in list(_parameters(run))[1:])
-        return cls(f"start of {workflow_type}", parameters)
+        parameters = tuple(_demanded(parameter) for parameter in _parameters(run))
+        return cls(what, parameters)
 
-    def check(self, args: Sequence[Any]) -> None:
-        """Refuse arguments that do not fit.
+    def checked(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments in their types, or a refusal.
+
+        Arguments that came without a type, because some optional one was left out, get it here.
 
         Raises:
             ApplicationError: `wire.malformed`, with the count or the types that are taken.
@@ -54,14 +56,13 @@ class Signature(NamedTuple):
             refuse(
                 Code.WIRE_MALFORMED, f"{self.what}: {len(args)} arguments given, taken are {self._taken()}"
             )
-        for parameter, arg in zip(self.parameters, args, strict=False):
-            self._check_one(parameter, arg)
+        return [self._checked_one(p, arg) for p, arg in zip(self.parameters, args, strict=False)]
 
-    def _check_one(self, parameter: Parameter, arg: Any) -> None:
+    def _checked_one(self, parameter: Parameter, arg: Any) -> Any:
         if parameter.hint is None:
-            return
+            return arg
         try:
-            check_type(arg, parameter.hint)
+            return adapter(parameter.hint).validate_python(arg)
         except ValidationError as error:
             expected = f"{parameter.name} must be {type_name(parameter.hint)}"
             refuse(Code.WIRE_MALFORMED, f"{self.what}: {expected}: {reasons(error)}")
@@ -74,16 +75,17 @@ class Signature(NamedTuple):
         )
 
 
-def _parameters(handler: Callable[..., Any]) -> list[Parameter]:
+def _parameters(method: Callable[..., Any]) -> list[Parameter]:
     try:
-        hints = typing.get_type_hints(handler)
+        hints = typing.get_type_hints(method)
     except NameError:  # a name that exists for type checkers only
         hints = {}
-    return [
+    positional = [
         Parameter(p.name, hints.get(p.name), p.default is inspect.Parameter.empty)
-        for p in inspect.signature(handler).parameters.values()
+        for p in inspect.signature(method).parameters.values()
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]
+    return positional[1:]
 
 
 def _demanded(parameter: Parameter) -> Parameter:
