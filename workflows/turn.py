@@ -13,6 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from kernel.schedule import Graph, Node, Progress, build
     from kernel.wire import names
     from kernel.wire.agent import AgentInput
+    from kernel.wire.base import outline
     from kernel.wire.common import Deliver, Report
     from kernel.wire.ids import agent_workflow, session_workflow
     from kernel.wire.turn import (
@@ -85,7 +86,7 @@ class TurnWorkflow:
             logical_turn=self._logical_turn,
             nodes=self._progress.nodes,
             edges=self._progress.edges,
-            diagnostics=tuple(diagnostic.message for diagnostic in graph.diagnostics),
+            diagnostics=tuple(outline(diagnostic.message) for diagnostic in graph.diagnostics),
         )
 
     async def _open(self) -> TurnResult | None:

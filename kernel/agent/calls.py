@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import rfc8785
 from pydantic import BaseModel, ConfigDict
 
 from kernel.agent.messages import Message, ModelReply, ToolCall, ToolSpec
@@ -28,6 +27,7 @@ from kernel.agent.tool_arguments import (
     unterminated,
 )
 from kernel.errors import Code
+from kernel.identity import arguments_digest
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LAST_SEGMENT = re.compile(r"__|[./:\s]")
@@ -96,12 +96,6 @@ def call_id(run_id: str, step: int, index: int) -> str:
     return f"{_base36(run, 5)}{_base36(step, 2)}{_base36(index, 2)}"
 
 
-def call_digest(name: str, arguments: Mapping[str, Any] | str) -> str:
-    """Sixteen hex digits over the canonical JSON of name and arguments (raw text when unusable)."""
-    value = {"name": name, "arguments": _canonical(arguments)}
-    return hashlib.sha256(rfc8785.dumps(value)).hexdigest()[:16]
-
-
 def transcript_message(reply: ModelReply, judged: Sequence[JudgedCall]) -> Message:
     """The assistant's entry for the transcript: calls under their judged ids, arguments that always parse."""
     calls = tuple(
@@ -116,7 +110,7 @@ def _judge(call: ToolCall, offered: Mapping[str, ToolSpec], id_: str, cut: bool)
     error = unusable
     if unusable is None or unusable.code is not Code.MODEL_TRUNCATED:
         error = _check(call, offered, arguments) or unusable
-    digest = call_digest(call.name, call.arguments if arguments is None else arguments)
+    digest = arguments_digest(call.name, call.arguments if arguments is None else arguments)
     return JudgedCall(id=id_, name=call.name, arguments=arguments, digest=digest, error=error)
 
 
@@ -177,14 +171,3 @@ def _base36(number: int, width: int) -> str:
         number, rest = divmod(number, 36)
         digits = _DIGITS[rest] + digits
     return digits.rjust(width, "0")
-
-
-def _canonical(value: Any) -> Any:
-    """The value without integers that canonical JSON refuses (beyond 2^53)."""
-    if isinstance(value, Mapping):
-        return {key: _canonical(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_canonical(item) for item in value]
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**53:
-        return {"$integer": str(value)}
-    return value

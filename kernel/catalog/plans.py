@@ -52,8 +52,9 @@ def runtime_plan(
             every=_unless(schedule.every, 1),
             needs=tuple(_edge(need) for need in schedule.needs),
             after=tuple(_edge(upstream) for upstream in schedule.after),
-            inputs={name: _input_edge(binding) for name, binding in sorted(io.inputs.items())},
+            inputs={name: _input_edge(binding) for name, binding in io.inputs.items()},
             output=io.output.contract,
+            exports=_unless(io.output.record_as is not None, False),
             story=_unless(io.visibility == "story", False),
             detached=DetachedPlan(
                 settle=detached.settle,
