@@ -36,6 +36,7 @@ _MAX_REASONS = 3
 _MAX_REASON_CHARS = 600
 _JSON = b"json/plain"
 _PROTOBUF = (b"json/protobuf", b"binary/protobuf")
+"""Answers to the SDK's own queries, which enter no history; a stack trace with sources is large."""
 
 
 class UnreadableResultError(RuntimeError):
@@ -94,13 +95,13 @@ class WirePayloadConverter(PydanticPayloadConverter):
             refuse(
                 Code.WIRE_MALFORMED, f"{type(value).__name__} cannot be written as JSON: {str(error)[:200]}"
             )
-        if payload.metadata.get("encoding") in _PROTOBUF:
-            return payload  # only the SDK's own query answers; they never enter a history
+        if _encoding(payload) in _PROTOBUF:
+            return payload
         if len(payload.data) > MAX_PAYLOAD_BYTES:
             part = largest_part(value, payload.data)
             size = f"{len(payload.data)} bytes; at most {MAX_PAYLOAD_BYTES} are accepted"
             refuse(Code.WIRE_TOO_LARGE, f"{part} makes a payload of {size}")
-        if payload.metadata.get("encoding") == _JSON and (fault := shape_fault(payload.data)):
+        if _encoding(payload) == _JSON and (fault := shape_fault(payload.data)):
             refuse(Code.WIRE_MALFORMED, f"{type(value).__name__} {fault}")
         return payload
 
@@ -120,33 +121,27 @@ class WirePayloadConverter(PydanticPayloadConverter):
             return RawValue(payload)
         if refused := refusal(payload):
             refuse(*refused)
-        where = (
-            f"argument {index + 1}, expected {type_name(hint)}"
-            if hint is not None
-            else f"argument {index + 1}"
-        )
-        if len(payload.data) > MAX_PAYLOAD_BYTES:
-            refuse(
-                Code.WIRE_TOO_LARGE, f"{where}: {len(payload.data)} bytes given, {MAX_PAYLOAD_BYTES} accepted"
-            )
-        encoding = payload.metadata.get("encoding", b"")
-        if encoding == _JSON and (fault := shape_fault(payload.data)):
-            refuse(Code.WIRE_MALFORMED, f"{where}: JSON {fault}")
-        if encoding not in self.converters:
-            known = ", ".join(name.decode() for name in self.converters)
-            refuse(Code.WIRE_MALFORMED, f"{where}: unknown encoding {encoding[:40]!r}; known are {known}")
+        where = f"argument {index + 1}" + ("" if hint is None else f", expected {type_name(hint)}")
+        self._refuse_unreadable(payload, where)
         try:
             [value] = super().from_payloads([payload], None if hint is None else [hint])
-            # the other encodings know nothing of types
-            return (
-                value
-                if hint is None or encoding == _JSON
-                else adapter(hint).validate_python(value, strict=True)
-            )
+            if hint is None or _encoding(payload) == _JSON:
+                return value
+            return adapter(hint).validate_python(value, strict=True)  # other encodings know no types
         except ValidationError as error:
             refuse(Code.WIRE_MALFORMED, f"{where}: {reasons(error)}")
         except Exception as error:  # a decoder's own exceptions: recursion, protobuf, hints without a schema
             refuse(Code.WIRE_MALFORMED, f"{where}: {type(error).__name__}: {str(error)[:200]}")
+
+    def _refuse_unreadable(self, payload: Payload, where: str) -> None:
+        encoding, size = _encoding(payload), len(payload.data)
+        if encoding not in self.converters:
+            known = ", ".join(name.decode() for name in self.converters)
+            refuse(Code.WIRE_MALFORMED, f"{where}: unknown encoding {encoding[:40]!r}; known are {known}")
+        if size > MAX_PAYLOAD_BYTES and encoding not in _PROTOBUF:
+            refuse(Code.WIRE_TOO_LARGE, f"{where}: {size} bytes given, {MAX_PAYLOAD_BYTES} accepted")
+        if encoding == _JSON and (fault := shape_fault(payload.data)):
+            refuse(Code.WIRE_MALFORMED, f"{where}: JSON {fault}")
 
 
 def data_converter(settings: Settings) -> DataConverter:
@@ -184,6 +179,10 @@ def reasons(error: ValidationError) -> str:
 def type_name(hint: Any) -> str:
     """A type as people write it."""
     return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+
+
+def _encoding(payload: Payload) -> bytes:
+    return payload.metadata.get("encoding", b"")
 
 
 def refuse(code: Code, message: str) -> NoReturn:

@@ -193,7 +193,7 @@ async def test_message_that_comes_with_a_bad_start_meets_no_handler(
 async def test_update_that_comes_with_a_bad_start_meets_no_handler(settings: Settings) -> None:
     async with probe_worker(settings):
         outside = await plain_client()
-        start = WithStartWorkflowOperation(
+        start: WithStartWorkflowOperation[Probe, Seen] = WithStartWorkflowOperation(
             "Probe",
             id=unique_queue("bad"),
             task_queue=settings.temporal.queue,
