@@ -6,11 +6,12 @@ import asyncio
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ChildWorkflowError, FailureError
+from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, FailureError
 
 with workflow.unsafe.imports_passed_through():
     from kernel.errors import Code
-    from kernel.schedule import Graph, Node, Progress, build
+    from kernel.schedule import Graph, Node, Progress, build, subscribers
+    from kernel.schedule.hooks import TurnEvent
     from kernel.wire import names
     from kernel.wire.agent import AgentInput
     from kernel.wire.base import outline
@@ -19,6 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from kernel.wire.turn import (
         CommitTurn,
         GraphView,
+        HookSubscription,
         OpenedTurn,
         RunFunction,
         RunResult,
@@ -37,6 +39,7 @@ class TurnWorkflow:
     def __init__(self, input: TurnInput | None = None) -> None:
         self._input = input or TurnInput(session_id="", turn_id="", incarnation="")
         self._progress = Progress(Graph(nodes={}, stages=()))
+        self._hooks: tuple[HookSubscription, ...] = ()
         self._logical_turn = 0
         self._stop: str | None = None
         self._settled = 0
@@ -97,9 +100,11 @@ class TurnWorkflow:
         if opened.plan is not None:
             self._logical_turn = opened.plan.logical_turn
             self._progress = Progress(build(opened.plan))
+            self._hooks = opened.plan.hooks
         return opened.receipt
 
     async def _play(self) -> TurnResult:
+        await self._seat("TurnStart")
         for stage in self._progress.stages():
             while not self._progress.stage_done() and self._stop is None:
                 for runtime_id in self._progress.ready(at=effects.now()):
@@ -109,7 +114,15 @@ class TurnWorkflow:
             if self._stop is not None:
                 await self._abandon(f"{stage.stage or 'manual'}: {self._stop}")
                 break
+        await self._seat("TurnStop")
         return await self._commit()
+
+    async def _seat(self, event: TurnEvent) -> None:
+        """Where hooks will sit: nobody subscribed, nothing scheduled."""
+        if found := subscribers(self._hooks, event):
+            raise ApplicationError(
+                f"{found[0].package_id} hooks {event}", type=Code.NOT_SUPPORTED.value, non_retryable=True
+            )
 
     async def _next_change(self) -> None:
         seen = self._settled
@@ -120,6 +133,7 @@ class TurnWorkflow:
         """Run one node; every ending is an end state, so that one node never fails the turn."""
         node = self._progress.graph.nodes[runtime_id]
         try:
+            await self._seat("PreRuntime")
             result = await (self._run_agent(node) if node.plan.agent else self._run_function(node))
         except (ActivityError, ChildWorkflowError) as error:
             failure = effects.failure_of(error)

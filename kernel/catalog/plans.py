@@ -10,7 +10,7 @@ from kernel.manifest import Package, Runtime
 from kernel.manifest.agent import Agent, ForcedTool
 from kernel.manifest.fields import ContractReference, RuntimeReference
 from kernel.wire.agent import AgentSpec, ToolFacts
-from kernel.wire.turn import DetachedPlan, Edge, InputEdge, PlanInput, RuntimePlan
+from kernel.wire.turn import DetachedPlan, Edge, HookSubscription, InputEdge, PlanInput, RuntimePlan
 
 
 def plan_input(
@@ -33,7 +33,12 @@ def plan_input(
         runtime_plan(runtime, gated.get(runtime.package_id, frozenset()), bindings, approval_deadline_ms)
         for runtime in runtimes
     )
-    return PlanInput(logical_turn=logical_turn, runtimes=plans, **_given(manual=manual))
+    hooks = tuple(
+        HookSubscription(package_id=package.id, event=hook.event, enforce=hook.enforce)
+        for package in packages
+        for hook in package.manifest.contributes.hooks
+    )
+    return PlanInput(logical_turn=logical_turn, runtimes=plans, **_given(manual=manual, hooks=hooks))
 
 
 def runtime_plan(

@@ -3,6 +3,7 @@
 from kernel.schedule.cascade import Cascade, Drop, cascade
 from kernel.schedule.gate import Run, Skip, Wait, gate
 from kernel.schedule.graph import build
+from kernel.schedule.hooks import subscribers
 from kernel.schedule.nodes import Graph, Link, Node, StageBatch
 from kernel.schedule.progress import Progress
 from kernel.schedule.reasons import Diagnostic, Finding, SkipReason
@@ -24,4 +25,5 @@ __all__ = [
     "build",
     "cascade",
     "gate",
+    "subscribers",
 ]

@@ -26,7 +26,7 @@ def build(plan: PlanInput) -> Graph:
     """Plan one turn. The order of `plan.runtimes` does not matter.
 
     Raises:
-        TurnwrightError: `activation.two-stories`; `runtime.unknown` for a manual run.
+        TurnwrightError: `activation.two-stories`; `runtime.unknown` and `runtime.not-manual` for a manual run.
     """
     _refuse_two_stories(plan.runtimes)
     if plan.manual is not None:
@@ -48,9 +48,18 @@ def _manual(plan: PlanInput, runtime_id: str) -> Graph:
     """A manual request is matched by id alone and passes every gate. Spec: plugin-model §4."""
     for runtime in plan.runtimes:
         if runtime.runtime_id == runtime_id:
+            if runtime.stage is not None:
+                message = f"{runtime_id} runs by itself in the stage {runtime.stage}"
+                raise TurnwrightError(Code.RUNTIME_NOT_MANUAL, message, accepted=_manual_ids(plan))
             node = Node(runtime_id, runtime)
             return Graph({runtime_id: node}, (StageBatch(runtime.stage, (runtime_id,)),))
-    raise TurnwrightError(Code.RUNTIME_UNKNOWN, f"no active runtime is called {runtime_id}")
+    message = f"no active runtime is called {runtime_id}"
+    raise TurnwrightError(Code.RUNTIME_UNKNOWN, message, accepted=_manual_ids(plan))
+
+
+def _manual_ids(plan: PlanInput) -> str:
+    manual = sorted(runtime.runtime_id for runtime in plan.runtimes if runtime.stage is None)
+    return ", ".join(manual) or "none: no active runtime is manual"
 
 
 class _Planner:

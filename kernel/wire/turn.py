@@ -78,6 +78,14 @@ class RuntimePlan(Wire):
     agent: AgentSpec | None = None
 
 
+class HookSubscription(Wire):
+    """A package that listens to a moment of the turn."""
+
+    package_id: str
+    event: str
+    enforce: Literal["pre", "normal", "post"] = "normal"
+
+
 class PlanInput(Wire):
     """The frozen generation, as the planner reads it.
 
@@ -85,11 +93,13 @@ class PlanInput(Wire):
         logical_turn: committed player turns + 1.
         runtimes: every active runtime, by id.
         manual: the runtime that a `run` asked for; the plan is then this one node.
+        hooks: who listens to the turn's moments, as registered.
     """
 
     logical_turn: int
     runtimes: tuple[RuntimePlan, ...] = ()
     manual: str | None = None
+    hooks: tuple[HookSubscription, ...] = ()
 
 
 class Story(Wire):
