@@ -24,6 +24,7 @@ from link.tuning import dynamic_config_flags
 HOST: Final = "127.0.0.1"
 START_S: Final = 60.0
 STOP_S: Final = 10.0
+_ANSWER_S: Final = 2.0
 _ATTEMPTS: Final = 3
 _LOG_LINES: Final = 12
 
@@ -173,8 +174,9 @@ async def _until_served(address: str, process: asyncio.subprocess.Process, log_f
 async def _serves(address: str) -> bool:
     """Whether a query by one of our attributes is answered: the last thing to work after a start."""
     try:
-        client = await Client.connect(address, runtime=shared_runtime())
-        await client.count_workflows(f"{names.ATTRIBUTE_SESSION} = 'none'")
+        async with asyncio.timeout(_ANSWER_S):  # somebody else may listen there, and say nothing
+            client = await Client.connect(address, runtime=shared_runtime())
+            await client.count_workflows(f"{names.ATTRIBUTE_SESSION} = 'none'")
     except (RPCError, RuntimeError, OSError):
         return False
     return True

@@ -21,6 +21,7 @@ MAX_TRACE_CHARS: Final = 4_000
 """The server cuts an activity's failure at 4 KiB in all; the end of a trace says the most."""
 
 _CODES: Final = frozenset(Code)
+_KEYLESS: Final = frozenset({Code.CODEC_PLAINTEXT, Code.CODEC_KEY})
 _DEFECTS: Final = frozenset({Code.INTERNAL, Code.WORKFLOW_FAILED})
 
 
@@ -45,8 +46,8 @@ class WireFailureConverter(DefaultFailureConverter):
             super().to_failure(_plain(exception), details, failure)
         failure.message = _head(failure.message, MAX_MESSAGE_CHARS)
         failure.stack_trace = "" if _is_refusal(exception) else failure.stack_trace[-MAX_TRACE_CHARS:]
-        if self.encoded:  # also a failure that came from elsewhere: its message was decoded on the way in
-            _encode(failure, details)
+        if self.encoded and not _for_strangers(exception):
+            _encode(failure, details)  # a failure from elsewhere, too: its message was decoded on the way in
 
     def from_failure(self, failure: Failure, payload_converter: PayloadConverter) -> BaseException:
         """Convert a failure; details that cannot be read say so in their place."""
@@ -106,6 +107,11 @@ def _is_refusal(exception: BaseException) -> bool:
     if not isinstance(exception, ApplicationError) or exception.failure is not None:
         return False
     return exception.type in _CODES and exception.type not in _DEFECTS
+
+
+def _for_strangers(exception: BaseException) -> bool:
+    """Whether the failure tells a side without the key that it lacks the key; it could not read a secret."""
+    return isinstance(exception, ApplicationError) and exception.type in _KEYLESS
 
 
 def _plain(exception: BaseException) -> ApplicationError:

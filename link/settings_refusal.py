@@ -17,19 +17,22 @@ def explain(
     file: Path | None,
     origins: Mapping[tuple[str, ...], str],
 ) -> TurnwrightError:
-    """The refusal that a failed validation becomes; it speaks of the first fault.
+    """The refusal that a failed validation becomes; it speaks of the deepest fault.
+
+    Where a setting may be a flag or a table, both are tried, and the deeper fault is the one meant.
 
     Args:
         origins: which environment variable each setting came from.
     """
-    first = error.errors(include_url=False, include_input=False)[0]
-    path = _setting_path(first["loc"])
+    faults = error.errors(include_url=False, include_input=False)
+    fault = max(faults, key=lambda fault: len(_setting_path(fault["loc"])))
+    path = _setting_path(fault["loc"])
     source = _origin(path, origins) or (str(file) if file else "the settings")
     dotted = ".".join(path)
-    if first["type"] == "extra_forbidden":
+    if fault["type"] == "extra_forbidden":
         message, accepted = "unknown setting", ", ".join(_keys(model, path[:-1]))
     else:
-        message, accepted = first["msg"].removeprefix("Value error, "), _accepted(first)
+        message, accepted = fault["msg"].removeprefix("Value error, "), _accepted(fault)
     where = f"{source}: {dotted}" if dotted else source
     return TurnwrightError(Code.CONFIG_INVALID, message, where=where, accepted=accepted)
 

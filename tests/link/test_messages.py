@@ -281,7 +281,7 @@ async def test_plaintext_where_encryption_is_on_is_refused_by_name(
             assert isinstance(caught.value.cause, ApplicationError)
             assert caught.value.cause.type == Code.CODEC_PLAINTEXT
         await (await foreign(handle)).signal("note", args=plain)
-        with pytest.raises(WorkflowQueryFailedError):
+        with pytest.raises(WorkflowQueryFailedError, match=r"^codec\.plaintext-payload: "):
             await (await foreign(handle)).query("has", args=plain)
         begun = await (await plain_client()).start_workflow(
             "Probe", args=plain, id=unique_queue("bad"), task_queue=settings.temporal.queue
@@ -301,7 +301,7 @@ async def test_another_key_is_refused_by_name(tmp_path: Path, monkeypatch: pytes
         assert isinstance(caught.value.cause, ApplicationError)
         assert caught.value.cause.type == Code.CODEC_KEY
         await other.signal("note", Note(text="x"))
-        with pytest.raises(WorkflowQueryFailedError):
+        with pytest.raises(WorkflowQueryFailedError, match=r"^codec\.wrong-key: "):
             await other.query("has", Note(text="x"))
         assert (await handle.query(Probe.seen)).texts == ()
         await assert_goes_on(handle)
