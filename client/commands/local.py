@@ -1,0 +1,92 @@
+"""`turnwright demo`, `dev`, `worker`, `play`: what runs on this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from client import demo as theatre
+from client import dev as development
+from client import output, processes
+from client.commands.shared import AsJson, connected, settings
+from client.play import Player
+from client.running import Running
+from link.settings import load_settings
+
+
+@output.command
+async def demo(
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave server, worker and model running, and say how to stop them.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int | None:
+    """Play three turns of the bundled packages on a fresh server and show them; under a minute."""
+    console = output.stderr() if as_json else output.stdout()
+    played = await theatre.play(load_settings(), console, keep=keep)
+    if as_json:
+        output.print_json(played)
+    return None
+
+
+@output.command
+async def dev(
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Play on the offline stand-in even where models are configured.")
+    ] = False,
+    free_port: Annotated[
+        bool, typer.Option("--free-port", help="Take a free port, not the one of `temporal.address`.")
+    ] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop what runs under this home instead.")] = False,
+    as_json: AsJson = False,
+) -> int | None:
+    """Run Temporal server and worker until Ctrl-C; without configured models, the offline stand-in too."""
+    if stop:
+        pid = await development.stop(load_settings())
+        if as_json:
+            output.print_json({"stopped": pid})
+        else:
+            output.stdout().print(f"process {pid} and all it ran are stopped")
+        return None
+    console = output.stderr() if as_json else output.stdout()
+
+    def ready(note: Running) -> None:
+        if as_json:
+            output.print_json(note)
+            sys.stdout.flush()
+
+    await development.serve(
+        load_settings(),
+        lambda text: console.print(text, markup=False),
+        offline=offline,
+        free_port=free_port,
+        ready=ready,
+    )
+
+
+def worker() -> None:
+    """Run a worker in this process until SIGTERM or Ctrl-C."""
+    raise typer.Exit(output.guarded(_become_worker))
+
+
+def _become_worker() -> int:
+    """Replace this process: a worker is never imported here."""
+    environ = processes.worker_environment(settings())
+    command = processes.worker_command()
+    sys.stdout.flush()
+    os.execve(command[0], command, environ)
+
+
+@output.command
+async def play(
+    session: Annotated[
+        str, typer.Argument(metavar="[SESSION]", help="The session; it is made when it does not exist.")
+    ] = "main",
+    nodes: Annotated[bool, typer.Option("--nodes", help="Show the pipeline beside the story.")] = False,
+) -> int | None:
+    """Play in the terminal: type actions, read the story as it streams, answer approvals."""
+    async with connected() as client:
+        return await Player(client, session, output.stdout(), nodes=nodes).play()

@@ -1,0 +1,63 @@
+"""`turnwright package …`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from client import output, validation
+from client.commands.shared import AsJson
+from kernel.manifest import Diagnostic
+
+app = typer.Typer(no_args_is_help=True, help="Work on packages.")
+
+
+@app.callback()
+def packages() -> None:
+    """Work on packages."""
+
+
+@app.command("validate")
+def validate(
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="A package folder, its PLUGIN.md, or one of its RUNTIME.md."),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Check a whole package without running its code; exit status 1 when it cannot be loaded."""
+    raise typer.Exit(output.guarded(lambda: _validate(path, as_json), as_json=as_json))
+
+
+def _validate(path: Path, as_json: bool) -> int:
+    checked = validation.check(path)
+    if as_json:
+        output.print_json(
+            {
+                "ok": checked.good,
+                "package": checked.package_id,
+                "path": checked.path,
+                "problems": [_problem(one) for one in (*checked.errors, *checked.advice)],
+                "languages": {"text": checked.text, "instructions": checked.instructions},
+            }
+        )
+    else:
+        for line in validation.lines(checked):
+            typer.echo(line)
+        for advice in checked.advice:
+            typer.echo(f"advice: {advice.render()}", err=True)
+    return output.OK if checked.good else output.WRONG
+
+
+def _problem(one: Diagnostic) -> dict[str, object]:
+    return {
+        "code": one.code.value,
+        "file": one.file,
+        "line": one.line,
+        "path": one.path,
+        "message": one.message,
+        "accepted": one.accepted,
+        "severity": one.severity,
+    }

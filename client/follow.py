@@ -1,0 +1,170 @@
+"""Watches one turn while it runs and prints what happens: nodes, story, tools, questions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from client import show
+from client.api import Turnwright
+from client.history import ToolUse
+from client.prose import Wrapper
+from kernel.errors import Code, TurnwrightError
+from kernel.wire.common import Approval
+from kernel.wire.session import Receipt
+from kernel.wire.turn import GraphView, TurnResult
+
+LOOK_S: Final = 0.2
+_LATE_STREAM_S: Final = 2.0
+_STYLES: Final = {
+    "✓": "green",
+    "✗": "red",
+    "▸": "cyan",
+    "○": "dim",
+    "‖": "yellow",
+    "?": "yellow",
+    "!": "yellow",
+}
+
+Asked = Callable[[Approval], Awaitable[None]]
+
+
+class Screen:
+    """Lines and running prose on one console; a line in the middle of prose ends the prose's line first."""
+
+    def __init__(self, console: Console, margin: str = "    │ ") -> None:
+        self.console = console
+        self._margin = margin
+        self._prose = self._fresh()
+
+    def line(self, text: str = "", style: str | None = None) -> None:
+        """Print a line; its mark decides its colour where no style does."""
+        self.end_prose()
+        mark = text.lstrip()[:1]
+        self.console.print(Text(text, style=style or _STYLES.get(mark, "")))
+
+    def lines(self, texts: Sequence[str], indent: str = "") -> None:
+        """Print lines."""
+        for text in texts:
+            self.line(indent + text)
+
+    def prose(self, text: str) -> None:
+        """Print a piece of running text."""
+        self._write(self._prose.feed(text))
+
+    def end_prose(self) -> None:
+        """End the running text."""
+        self._write(self._prose.close())
+        self._prose = self._fresh()
+
+    def _write(self, text: str) -> None:
+        if text:
+            self.console.print(Text(text), end="")
+            self.console.file.flush()
+
+    def _fresh(self) -> Wrapper:
+        return Wrapper(min(self.console.width, 100), self._margin)
+
+
+class Follower:
+    """Prints one turn.
+
+    Args:
+        asked: hears of every open question of the turn, once.
+        nodes: print node states as they change.
+    """
+
+    def __init__(
+        self, client: Turnwright, session_id: str, screen: Screen, asked: Asked, *, nodes: bool = True
+    ) -> None:
+        self._client = client
+        self._session_id = session_id
+        self._screen = screen
+        self._asked = asked
+        self._nodes = nodes
+        self._view: GraphView | None = None
+        self._tools: list[ToolUse] = []
+        self._refs: set[str] = set()
+
+    @property
+    def view(self) -> GraphView | None:
+        """The turn's graph as last seen."""
+        return self._view
+
+    async def follow(self, receipt: Receipt) -> TurnResult:
+        """Print until the turn ends; returns its result.
+
+        Raises:
+            TurnwrightError: as `Turnwright.wait`, or whatever `asked` raises.
+        """
+        result = asyncio.ensure_future(self._client.wait(receipt))
+        looking = asyncio.ensure_future(self._look_on(receipt))
+        reading = asyncio.ensure_future(self._read(receipt.turn_id))
+        try:
+            await asyncio.wait({result, looking}, return_when=asyncio.FIRST_COMPLETED)
+            if looking.done() and (error := looking.exception()):
+                raise error
+            ended = await result
+            await asyncio.wait({reading}, timeout=_LATE_STREAM_S)
+        finally:
+            for task in (result, looking, reading):
+                task.cancel()
+            await asyncio.gather(result, looking, reading, return_exceptions=True)
+            self._screen.end_prose()
+        await self._look(receipt)
+        return ended
+
+    async def _look_on(self, receipt: Receipt) -> None:
+        while True:
+            await self._look(receipt)
+            await self._questions(receipt.turn_id)
+            await asyncio.sleep(LOOK_S)
+
+    async def _look(self, receipt: Receipt) -> None:
+        try:
+            view = await self._client.graph(receipt.workflow_id)
+        except TurnwrightError as error:
+            if error.code not in (Code.TURN_UNKNOWN, Code.WORKER_ABSENT, Code.WORKFLOW_STUCK):
+                raise
+            return  # not there yet, or trouble that the waiting call tells about
+        if self._nodes:
+            for line in show.changes(self._view, view):
+                self._screen.line(f"  {line}", "bold" if not line.startswith(" ") else None)
+        self._view = view
+        await self._tool_calls(view)
+
+    async def _tool_calls(self, view: GraphView) -> None:
+        agents = [node.runtime_id for node in view.nodes if node.kind == "agent" and node.status != "waiting"]
+        if not agents or not self._client.history.available:
+            return
+        found = await self._client.history.tools(view.turn_id, agents)
+        for use in show.new_tools(self._tools, found):
+            self._screen.line(f"      {show.tool_line(use)}")
+        self._tools = found
+
+    async def _questions(self, turn_id: str) -> None:
+        try:
+            view = await self._client.state(self._session_id)
+        except TurnwrightError:
+            return  # the waiting call tells about it
+        for approval in view.approvals:
+            new = approval.ref not in self._refs and approval.turn_id == turn_id
+            if new and approval.status == "open":
+                self._refs.add(approval.ref)
+                await self._asked(approval)
+
+    async def _read(self, turn_id: str) -> None:
+        """Print the story as it comes; a new attempt takes back what an earlier one said."""
+        if not self._client.history.available:
+            return
+        begun: set[str] = set()
+        async for piece in self._client.stream(turn_id):
+            if piece.kind == "text":
+                begun.add(piece.runtime_id)
+                self._screen.prose(piece.text)
+            elif piece.kind == "reset" and piece.runtime_id in begun:
+                self._screen.line("    (the story begins again)", "dim")

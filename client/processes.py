@@ -1,0 +1,207 @@
+"""Child processes of a command: started in a group of their own, awaited until ready, gone with it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from kernel.errors import Code, TurnwrightError
+from link.settings import Settings
+
+READY_VARIABLE: Final = "TURNWRIGHT_WORKER_READY_FILE"
+"""Names the file that a worker writes once it polls."""
+
+START_S: Final = 60.0
+STOP_S: Final = 10.0
+ROOT: Final = Path(__file__).resolve().parents[1]
+"""The folder that the rooms are imported from."""
+
+_LOG_LINES: Final = 15
+_POLL_S: Final = 0.02
+
+# Asks Linux to kill the child when its parent dies, then becomes the program. A `preexec_fn` could do the
+# same, but is unsafe in a process with threads.
+_FOLLOW_PARENT: Final = (
+    "import ctypes, os, sys\n"
+    "ctypes.CDLL(None).prctl(1, 9)\n"
+    "os.getppid() == int(sys.argv[1]) and os.execv(sys.argv[2], sys.argv[2:])\n"
+)
+
+
+class ChildProcess:
+    """A child that runs; leave its block, or `close` it, and it is gone with all that it started.
+
+    Attributes:
+        name: what it is, for messages.
+        log_file: where its stdout and stderr go.
+    """
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, log_file: Path) -> None:
+        self.name = name
+        self.log_file = log_file
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is its process group's too."""
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._process.returncode
+
+    async def wait(self) -> int:
+        """Wait until it ends."""
+        return await self._process.wait()
+
+    async def close(self) -> None:
+        """Ask it to end, then make it; closing twice is harmless."""
+        if self._process.returncode is None:
+            _signal(self.pid, signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), STOP_S)
+        _signal(self.pid, signal.SIGKILL)  # also whatever it left behind in its group
+        await self._process.wait()
+
+    def failed(self, what: str) -> TurnwrightError:
+        """The refusal when it does not do what it was started for."""
+        last = tail(self.log_file)
+        return TurnwrightError(
+            Code.WORKER_START_FAILED,
+            f"the {self.name} {what}\n{last}".rstrip(),
+            where=str(self.log_file),
+            details={"log": last},
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+async def start_worker(settings: Settings) -> ChildProcess:
+    """Start a worker with exactly these settings and wait until it polls.
+
+    Raises:
+        TurnwrightError: `worker.start-failed` with the last lines of its log.
+    """
+    ready = settings.home / f"worker-{os.getpid()}.ready"
+    ready.unlink(missing_ok=True)
+    worker = await _start(
+        "worker",
+        worker_command(),
+        log_file=settings.home / "worker.log",
+        environ={**worker_environment(settings), READY_VARIABLE: str(ready)},
+    )
+    try:
+        await _until(worker, ready.exists)
+    finally:
+        ready.unlink(missing_ok=True)
+    return worker
+
+
+async def start_offline_model(home: Path) -> tuple[ChildProcess, str]:
+    """Start the offline model; returns it and its base URL.
+
+    Raises:
+        TurnwrightError: `worker.start-failed` with the last lines of its log.
+    """
+    log_file = home / "model.log"
+    command = [sys.executable, "-P", "-m", "activities.models.offline", "--port", "0"]
+    model = await _start("offline model", command, log_file=log_file, environ=_importing(os.environ))
+    await _until(model, lambda: _url(log_file) is not None)
+    url = _url(log_file)
+    assert url is not None
+    return model, url
+
+
+async def start_detached(
+    arguments: Sequence[str], *, log_file: Path, environ: Mapping[str, str]
+) -> ChildProcess:
+    """Start a command of ours that outlives this process; whoever started it may still close it."""
+    command = [sys.executable, "-P", "-m", "client", *arguments]
+    return await _start("background process", command, log_file=log_file, environ=environ, follow=False)
+
+
+def worker_command() -> list[str]:
+    """The command line of a worker. `-P`: a `worker.py` in the current folder is not ours."""
+    return [sys.executable, "-P", "-m", "worker"]
+
+
+def worker_environment(settings: Settings) -> dict[str, str]:
+    """This process's environment, with the settings in it."""
+    return {**_importing(os.environ), **settings.to_env()}
+
+
+def tail(log_file: Path) -> str:
+    """The last lines of a log, for an error message."""
+    try:
+        lines = log_file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(line[:300] for line in lines[-_LOG_LINES:])
+
+
+async def _start(
+    name: str, command: Sequence[str], *, log_file: Path, environ: Mapping[str, str], follow: bool = True
+) -> ChildProcess:
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    with log_file.open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(_followed(command) if follow else command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=dict(environ),
+            start_new_session=True,
+        )
+    return ChildProcess(name, process, log_file)
+
+
+async def _until(child: ChildProcess, ready: Callable[[], bool]) -> None:
+    try:
+        async with asyncio.timeout(START_S):
+            while not ready():
+                if child.status is not None:
+                    raise child.failed(f"ended with status {child.status} before it was ready")
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError:
+        await child.close()
+        raise child.failed(f"was not ready within {START_S:g} s") from None
+    except BaseException:
+        await child.close()
+        raise
+
+
+def _followed(command: Sequence[str]) -> list[str]:
+    if sys.platform != "linux":
+        return list(command)
+    return [sys.executable, "-I", "-S", "-c", _FOLLOW_PARENT, str(os.getpid()), *command]
+
+
+def _importing(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which a child imports the same rooms, whatever folder it starts in."""
+    paths = [str(ROOT), *environ.get("PYTHONPATH", "").split(os.pathsep)]
+    return {**environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(path for path in paths if path))}
+
+
+def _url(log_file: Path) -> str | None:
+    text = log_file.read_text(encoding="utf-8", errors="replace") if log_file.exists() else ""
+    whole = text.rpartition("\n")[0].splitlines()
+    return next((line.strip() for line in whole if line.startswith("http")), None)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)

@@ -1,0 +1,95 @@
+"""Checks a package folder without running any of its code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from kernel.errors import Code, TurnwrightError
+from kernel.manifest import Diagnostic, load_package
+from store.package_files import Folder, read_folder
+
+_MANIFESTS = ("PLUGIN.md", "RUNTIME.md")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a package's manifests say.
+
+    Attributes:
+        path: the folder as it was named.
+        text: locales that labels are written in.
+        instructions: languages that prompts are written in.
+    """
+
+    path: str
+    package_id: str
+    errors: tuple[Diagnostic, ...] = ()
+    advice: tuple[Diagnostic, ...] = ()
+    text: tuple[str, ...] = ("en",)
+    instructions: tuple[str, ...] = ("en",)
+
+    @property
+    def good(self) -> bool:
+        """Whether the package can be loaded."""
+        return not self.errors
+
+
+def check(path: Path) -> Checked:
+    """Check the package of a folder, of its `PLUGIN.md` or of one of its `RUNTIME.md`.
+
+    Raises:
+        TurnwrightError: `package.layout`, `package.path`, `package.size` when it cannot be read.
+    """
+    folder = package_folder(path)
+    files = read_folder(folder)
+    name = folder.resolve().name
+    loaded = load_package(files.files, name=name, links=files.links)
+    return Checked(
+        path=str(folder),
+        package_id=name,
+        errors=loaded.errors,
+        advice=loaded.advice,
+        text=_text_locales(files),
+        instructions=_instruction_languages(files),
+    )
+
+
+def lines(checked: Checked) -> list[str]:
+    """The verdict as people read it: every problem, or two lines when there is none."""
+    found = [problem.render() for problem in checked.errors]
+    if found:
+        return found
+    return [
+        f"✓ Static package validation: {checked.path}",
+        f"  languages: text {', '.join(checked.text)}; instructions {', '.join(checked.instructions)}",
+    ]
+
+
+def package_folder(path: Path) -> Path:
+    """The folder of the package that a path names."""
+    if path.name not in _MANIFESTS or path.is_dir():
+        return path
+    for folder in path.parents:
+        if (folder / "PLUGIN.md").is_file():
+            return folder
+    raise TurnwrightError(
+        Code.PACKAGE_LAYOUT,
+        "no PLUGIN.md stands beside or above it",
+        where=str(path),
+        accepted="a package folder, its PLUGIN.md, or one of its RUNTIME.md",
+    )
+
+
+def _text_locales(folder: Folder) -> tuple[str, ...]:
+    found = {
+        PurePosixPath(name).stem
+        for name in folder.files
+        if name.startswith("locales/") and name.count("/") == 1 and name.endswith((".yaml", ".yml"))
+    }
+    return ("en", *sorted(found - {"en"}))
+
+
+def _instruction_languages(folder: Folder) -> tuple[str, ...]:
+    names = {PurePosixPath(name).name for name in folder.files}
+    return ("en", "zh") if names & {"PLUGIN.zh.md", "RUNTIME.zh.md"} else ("en",)

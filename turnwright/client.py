@@ -1,0 +1,45 @@
+"""The typed client for programs: connect, play, answer, read.
+
+async with await Turnwright.connect() as client:
+    await client.new_session("tale")
+    receipt = await client.submit("tale", "I open the door.")
+    print((await client.wait(receipt)).story.text)
+"""
+
+from client.api import SessionSummary, Turnwright
+from client.history import ToolUse, TurnRecord
+from kernel.errors import Code, TurnwrightError
+from kernel.wire.common import Approval, NodeState, UsageTotals
+from kernel.wire.session import (
+    ControlReceipt,
+    InterjectReceipt,
+    Receipt,
+    ResolveReceipt,
+    SessionView,
+)
+from kernel.wire.turn import GraphView, TurnResult
+from link.settings import Settings, load_settings
+from store.stream import Piece, StreamOffset
+
+__all__ = [
+    "Approval",
+    "Code",
+    "ControlReceipt",
+    "GraphView",
+    "InterjectReceipt",
+    "NodeState",
+    "Piece",
+    "Receipt",
+    "ResolveReceipt",
+    "SessionSummary",
+    "SessionView",
+    "Settings",
+    "StreamOffset",
+    "ToolUse",
+    "TurnRecord",
+    "TurnResult",
+    "Turnwright",
+    "TurnwrightError",
+    "UsageTotals",
+    "load_settings",
+]
