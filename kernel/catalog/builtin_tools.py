@@ -1,6 +1,6 @@
 """The host's data tools as a model sees them, shaped by what the package declares.
 
-Spec: plugin-model §12. The namespace is an enum of the package's own, and the value any of their record schemas,
+Spec: plugin-model §12. The namespace is an enum of the package's own, the value any of their record schemas,
 so that a model is told the shape; that it is the right one for the namespace is judged when the tool runs.
 """
 
