@@ -85,15 +85,21 @@ class EncryptionSettings(Section):
 
 
 class DeploymentSettings(Section):
-    """Worker versioning; off while both are empty."""
+    """Worker versioning; off while both are empty.
+
+    `set_current`: a worker makes its own build the current one as it starts.
+    """
 
     name: Name | None = None
     build_id: Name | None = None
+    set_current: Flag = False
 
     @model_validator(mode="after")
     def _both_or_none(self) -> Self:
         if (self.name is None) != (self.build_id is None):
             raise ValueError("name and build_id belong together: set both, or neither")
+        if self.set_current and self.name is None:
+            raise ValueError("set_current needs a name and a build_id")
         return self
 
 

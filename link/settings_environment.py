@@ -53,6 +53,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "TURNWRIGHT_PREVIOUS_KEY_ENVS": Variable(("encryption", "previous_key_envs"), _words),
     "TURNWRIGHT_DEPLOYMENT": Variable(("deployment", "name"), _text),
     "TURNWRIGHT_BUILD_ID": Variable(("deployment", "build_id"), _text),
+    "TURNWRIGHT_SET_CURRENT": Variable(("deployment", "set_current"), _flag, "true or false"),
     "TURNWRIGHT_APPROVAL_DEADLINE_S": Variable(("approvals", "deadline_s"), _number, "a whole number"),
     "TURNWRIGHT_ROLES": Variable(("worker", "roles"), _words),
     "TURNWRIGHT_SANDBOX": Variable(("worker", "sandbox"), _flag, "true or false"),

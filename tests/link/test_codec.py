@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 from pathlib import Path
 
 import pytest
@@ -86,7 +85,7 @@ def test_settings_turn_encryption_on(tmp_path: Path) -> None:
     assert codec(on, {"K": new_key(), "K0": new_key()}) is not None
 
 
-@pytest.mark.parametrize("value", [None, "", "short", "!" * 44, base64.b64encode(os.urandom(31)).decode()])
+@pytest.mark.parametrize("value", [None, "", "short", "!" * 44, base64.b64encode(bytes(31)).decode()])
 def test_unusable_key_is_refused_by_the_name_of_its_variable(tmp_path: Path, value: str | None) -> None:
     settings = load_settings({"TURNWRIGHT_ENCRYPTION_KEY_ENV": "MY_KEY"}, cwd=tmp_path)
     with pytest.raises(TurnwrightError) as caught:
