@@ -130,6 +130,10 @@ class AgentActivities:
             await streams.close()
         outcome, reply, judged = self._judge(step, request, paid)
         async with self._store.write() as conn:
+            recorded = await log.recorded_step(conn, place, call.step)
+            await paid.settle(conn)
+            if recorded:
+                return recorded  # the first reply stands: tools may have run for it
             await self._record(conn, step, outcome, reply, judged)
         return outcome
 

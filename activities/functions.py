@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
 
 from activities.generations import Generations, Place
 from activities.heartbeat import beating
 from activities.inputs import bound_inputs, missing_input, output_problem
 from activities.invocations import call_tool, data_methods, static_context
-from activities.journal import Journal
+from activities.journal import Effect, Journal
 from activities.models.paid import ModelCalls, Paid, Patience, Payer
 from activities.network import Network
 from activities.own_data import OwnData
@@ -49,8 +50,12 @@ class FunctionActivities:
         """Run the handler; every ending is a value, and a recorded ending is not repeated."""
         async with beating():
             place = await self._generations.place(run.turn_id, run.runtime_id, run.job_id)
-            if recorded := await self._recorded(place):
-                return recorded
+            async with self._store.read() as conn:
+                if recorded := await _recorded(conn, place):
+                    return recorded
+            if run.job_id:
+                async with self._store.write() as conn:
+                    await jobs.start(conn, run.job_id)
             try:
                 result = await self._run(place, run)
             except TurnwrightError as error:
@@ -129,7 +134,7 @@ class FunctionActivities:
 
         async def text(params: dict[str, Json]) -> Json:
             return await journal.once(
-                "model", params, lambda ordinal: self._generate(place, params, ordinal, timeout_s)
+                "model", params, lambda effect: self._generate(place, params, effect, timeout_s)
             )
 
         async def fetch(params: dict[str, Json]) -> Json:
@@ -166,18 +171,19 @@ class FunctionActivities:
         if name in BUILTIN_DATA_TOOLS:
             return await builtin(own, name, arguments)
 
-        async def perform(ordinal: int) -> Json:
-            before = len(own.staged)
-            result = await call_tool(place, own, name, arguments, seed=str(ordinal))
+        async def perform(effect: Effect) -> Json:
+            layer = own.layer()
+            result = await call_tool(place, layer, name, arguments, seed=str(effect.ordinal))
             # Replaying the call must stage again what it staged, so that is part of its recorded result.
-            staged, own.staged[before:] = own.staged[before:], []
-            return {"result": result, "staged": staged}
+            return {"result": result, "staged": layer.staged}
 
         recorded = await journal.once("tool", {"name": name, "args": arguments}, perform)
         own.staged.extend(recorded["staged"])
         return recorded["result"]
 
-    async def _generate(self, place: Place, params: dict[str, Json], ordinal: int, timeout_s: float) -> Json:
+    async def _generate(
+        self, place: Place, params: dict[str, Json], effect: Effect, timeout_s: float
+    ) -> Json:
         function = place.runtime.manifest.function
         declared = function.model if function else None
         slot_name = place.generation.slot(place.runtime_id, params.get("presetId") or declared or "plugin")
@@ -189,7 +195,7 @@ class FunctionActivities:
             max_output_tokens=min(params.get("maxOutputTokens") or slot.output_limit, slot.output_limit),
             stream=True,
         )
-        payer = Payer(place.session_id, place.turn_id, place.owner_id, place.runtime_id, ordinal)
+        payer = Payer(place.session_id, place.turn_id, place.owner_id, place.runtime_id, effect.ordinal)
         paid = await self._models.call(
             payer,
             slot_name,
@@ -197,15 +203,8 @@ class FunctionActivities:
             Patience(remaining_s=timeout_s, max_retries=1),
             lambda _: lambda _event: None,
         )
+        effect.writes.append(paid.settle)
         return _generated(paid, params.get("schema"))
-
-    async def _recorded(self, place: Place) -> RunResult | None:
-        async with self._store.read() as conn:
-            run = await runs.get_run(conn, place.owner_id, place.runtime_id)
-            if run is None:
-                return None
-            usage = await calls.totals_of_runtime(conn, place.owner_id, place.runtime_id)
-        return _result(run.status, run.reason, run.message, usage)
 
     async def _failed(self, place: Place, error: TurnwrightError) -> RunResult:
         """A missing input skips the run, everything else fails it; nothing of it is kept."""
@@ -224,12 +223,23 @@ class FunctionActivities:
     ) -> RunResult:
         run = (place.owner_id, place.runtime_id)
         async with self._store.write() as conn:
+            await runs.lock(conn, *run)
+            if recorded := await _recorded(conn, place):
+                return recorded  # another attempt, on another worker, came to its end first
             await runs.replace_staged(conn, *run, [clean_json(proposal) for proposal in staged])
             await runs.put_output(
                 conn, *run, output=clean_json(output), status=status, reason=reason, message=message
             )
             usage = await calls.totals_of_runtime(conn, *run)
         return _result(status, reason, message, usage)
+
+
+async def _recorded(conn: AsyncConnection, place: Place) -> RunResult | None:
+    run = await runs.get_run(conn, place.owner_id, place.runtime_id)
+    if run is None:
+        return None
+    usage = await calls.totals_of_runtime(conn, place.owner_id, place.runtime_id)
+    return _result(run.status, run.reason, run.message, usage)
 
 
 def _result(status: Any, reason: str, message: str, usage: UsageTotals) -> RunResult:

@@ -14,7 +14,13 @@ INTERVAL_S = 0.4
 
 @asynccontextmanager
 async def beating() -> AsyncIterator[None]:
-    """Beat in the background while the body runs; cancellation reaches the body as usual."""
+    """Beat in the background while the body runs; cancellation reaches the body as usual.
+
+    A local activity has no heartbeat: its workflow task stands for it.
+    """
+    if activity.info().is_local:
+        yield
+        return
     activity.heartbeat()
     task = asyncio.create_task(_beat())
     try:

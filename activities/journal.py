@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.generations import Place
 from kernel.errors import Code, TurnwrightError
@@ -15,6 +18,19 @@ from kernel.identity import journal_key
 from kernel.wire.base import Json
 from store import journal
 from store.engine import Store
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A call while it is performed.
+
+    Attributes:
+        ordinal: names this call within the run, also after a crash.
+        writes: what its result is recorded together with, in one transaction.
+    """
+
+    ordinal: int
+    writes: list[Callable[[AsyncConnection], Awaitable[None]]] = field(default_factory=list)
 
 
 class Journal:
@@ -25,11 +41,8 @@ class Journal:
         self._place = place
         self._repeats: Counter[str] = Counter()
 
-    async def once(self, kind: str, arguments: Json, perform: Callable[[int], Awaitable[Json]]) -> Json:
-        """The recorded result, or the result of `perform(ordinal)`, recorded.
-
-        Args:
-            perform: given a number that names this call within the run, also after a crash.
+    async def once(self, kind: str, arguments: Json, perform: Callable[[Effect], Awaitable[Json]]) -> Json:
+        """The recorded result, or the result of `perform(effect)`, recorded.
 
         Raises:
             TurnwrightError: what `perform` raised, now or when it was recorded.
@@ -39,12 +52,15 @@ class Journal:
         self._repeats[key] += 1
         run = (self._place.owner_id, self._place.runtime_id, key, repeat)
         async with self._store.write() as conn:
-            effect = await journal.begin(conn, *run, kind=kind)
-        if effect.status != "done":
-            result = await _result(perform(_ordinal(key, repeat)))
+            recorded = await journal.begin(conn, *run, kind=kind)
+        if recorded.status != "done":
+            effect = Effect(_ordinal(key, repeat))
+            result = await _result(perform(effect))
             async with self._store.write() as conn:
-                effect = await journal.finish(conn, *run, result=result)
-        return _unwrap(effect.result)
+                for write in effect.writes:
+                    await write(conn)
+                recorded = await journal.finish(conn, *run, result=result)
+        return _unwrap(recorded.result)
 
 
 async def _result(work: Awaitable[Json]) -> Json:

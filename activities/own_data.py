@@ -33,7 +33,14 @@ class OwnData:
         self._place = place
         self._conn = conn
         self._earlier: list[dict[str, Any]] | None = None
+        self._below: OwnData | None = None
         self.staged: list[dict[str, Any]] = []
+
+    def layer(self) -> OwnData:
+        """A view for one call among several at once: it reads this one's writes, and stages apart."""
+        layer = OwnData(self._store, self._place, self._conn)
+        layer._below = self
+        return layer
 
     async def get(self, namespace: str, key: str) -> Json:
         """The record's value, or None."""
@@ -106,7 +113,8 @@ class OwnData:
         if self._earlier is None:
             rows = await runs.list_staged(conn, self._place.owner_id, [self._place.runtime_id])
             self._earlier = [row.proposal for row in rows]
-        return own_writes([*self._earlier, *self.staged])
+        below = self._below.staged if self._below else []
+        return own_writes([*self._earlier, *below, *self.staged])
 
     def _reading(self) -> AbstractAsyncContextManager[AsyncConnection]:
         return _given(self._conn) if self._conn is not None else self._store.read()

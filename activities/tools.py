@@ -42,13 +42,13 @@ class ToolActivities:
     @activity.defn(name=names.RUN_TOOL)
     async def run_tool(self, call: RunTool) -> ToolOutcome:
         """Run one call; a tool's mistake is an answer that the model sees, never a failed activity."""
-        place = await self._generations.place(call.turn_id, call.runtime_id)
-        if call.refused:
-            message = f"{_REFUSALS.get(call.refused, 'Not executed.')} {call.note}".strip()
-            return await self._refuse(place, call, call.refused, message)
-        if call.name in BUILTIN_DATA_TOOLS:
-            return await self._run_builtin(place, call)
         async with beating():
+            place = await self._generations.place(call.turn_id, call.runtime_id)
+            if call.refused:
+                message = f"{_REFUSALS.get(call.refused, 'Not executed.')} {call.note}".strip()
+                return await self._refuse(place, call, call.refused, message)
+            if call.name in BUILTIN_DATA_TOOLS:
+                return await self._run_builtin(place, call)
             return await self._run_plugin(place, call)
 
     async def _run_builtin(self, place: Place, call: RunTool) -> ToolOutcome:
@@ -124,7 +124,7 @@ async def _answer(
     """Store what the model will read, and with a success what it staged."""
     step, index = call.step, call.index
     message = outline(error.message) if error else ""
-    await tool_results.put(
+    stored, new = await tool_results.put(
         conn,
         place.owner_id,
         place.runtime_id,
@@ -136,6 +136,8 @@ async def _answer(
         message=message,
         result={"error": str(error)} if error else clean_json(result),
     )
+    if not new:
+        return _outcome(stored.ok, stored.code, stored.message)
     if error is None and own is not None:
         await runs.append_staged(conn, place.owner_id, place.runtime_id, own.staged, step=step, idx=index)
         if call.finishing:

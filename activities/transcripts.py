@@ -80,7 +80,17 @@ async def save_prompt(conn: AsyncConnection, place: Place, messages: Sequence[Me
         "role": "prompt",
         "messages": [message.model_dump(exclude_defaults=True) for message in messages],
     }
-    await transcripts.append(conn, place.owner_id, place.runtime_id, [prompt], step=PROMPT_STEP)
+    run = (place.owner_id, place.runtime_id)
+    await transcripts.lock(conn, *run)
+    if await transcripts.find(conn, *run, step=PROMPT_STEP, role="prompt") is None:
+        await transcripts.append(conn, *run, [prompt], step=PROMPT_STEP)
+
+
+async def recorded_step(conn: AsyncConnection, place: Place, step: int) -> ModelStep | None:
+    """The result of a step that another attempt finished meanwhile; the caller may append otherwise."""
+    await transcripts.lock(conn, place.owner_id, place.runtime_id)
+    entry = await transcripts.find(conn, place.owner_id, place.runtime_id, step=step)
+    return ModelStep.model_validate(entry.message["outcome"]) if entry else None
 
 
 def reply_entry(reply: Message, judged: Sequence[JudgedCall], outcome: ModelStep) -> dict[str, Any]:

@@ -45,10 +45,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Begun:
-    """A call that may be sent now, and the earlier attempts that it found in flight, now unknown."""
+    """A call that may be sent now, every earlier attempt, and those of them found in flight, now unknown."""
 
     call: Call
     lost: tuple[Call, ...] = ()
+    earlier: tuple[Call, ...] = ()
 
 
 async def begin(
@@ -93,7 +94,8 @@ async def begin(
     await rows.insert_all(conn, calls, [values])
     found = await attempts(conn, owner_id, runtime_id, ordinal)
     was_sent = {call.attempt for call in earlier if call.status == "sent"}
-    return Begun(found[-1], tuple(call for call in found if call.attempt in was_sent))
+    lost = tuple(call for call in found if call.attempt in was_sent)
+    return Begun(found[-1], lost, tuple(found[:-1]))
 
 
 async def finish(

@@ -77,6 +77,11 @@ async def put_output(
     await rows.upsert(conn, runs, {**values, "updated_at": rows.moment(now)})
 
 
+async def lock(conn: AsyncConnection, owner_id: str, runtime_id: str) -> None:
+    """Let one transaction at a time decide how a run ends."""
+    await rows.serialise(conn, "staged", owner_id, runtime_id)
+
+
 async def get_run(conn: AsyncConnection, owner_id: str, runtime_id: str) -> Run | None:
     """The run, or None when nothing was recorded of it."""
     own = (runs.c.owner_id == owner_id) & (runs.c.runtime_id == runtime_id)

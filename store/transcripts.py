@@ -24,6 +24,11 @@ class Entry:
     message: Any
 
 
+async def lock(conn: AsyncConnection, owner_id: str, runtime_id: str) -> None:
+    """Let one transaction at a time look for an entry and append it."""
+    await rows.serialise(conn, "transcript", owner_id, runtime_id)
+
+
 async def append(
     conn: AsyncConnection,
     owner_id: str,
@@ -34,7 +39,7 @@ async def append(
 ) -> list[int]:
     """Put messages, each with a `role`, at the end of a run's transcript; returns their ordinals.
 
-    `find` first: an activity that runs again meets what it stored before.
+    `lock` and `find` first: an activity that runs again meets what it stored before.
     """
     await rows.serialise(conn, "transcript", owner_id, runtime_id)
     first = await rows.next_number(conn, transcripts.c.ordinal, *_own(owner_id, runtime_id))

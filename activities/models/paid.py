@@ -1,5 +1,8 @@
 """Model calls that are paid for: every wire call stands in the ledger before it is sent, and after.
 
+The end of the last one is written by the caller, in the transaction that stores the reply: apart, a crash
+between the two would leave a call in the books whose reply is lost.
+
 Attempts on a provider are made here, and only here (DESIGN §4, rule 4). A call that was in flight when its
 worker died is found as `sent`, counted as unknown, and sent again under the same idempotency key.
 Spec: plugin-model §11.2.
@@ -12,6 +15,8 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.models.slots import Slot
 from activities.models.wire import CallLimits, OnEvent, Wire, WireError
@@ -58,12 +63,48 @@ class Patience:
 
 @dataclass(frozen=True)
 class Paid:
-    """What a step bought: a reply or the last failure, and what all attempts cost."""
+    """What a step bought: a reply or the last failure, and what all attempts cost, also before a crash."""
 
     reply: ModelReply | None
     error: WireError | None
     usage: UsageTotals
+    ending: _Ending | None = None
+
+    async def settle(self, conn: AsyncConnection) -> None:
+        """Write how the last call ended, together with what it brought."""
+        if self.ending is not None:
+            await self.ending.write(conn)
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """How one wire call ended."""
+
     call: calls.Call
+    used: Usage
+    cost: float | None
+    error: WireError | None
+
+    @property
+    def usage(self) -> UsageTotals:
+        return UsageTotals(
+            calls=1,
+            input_tokens=self.used.input_tokens,
+            output_tokens=self.used.output_tokens,
+            cost_usd=self.cost or 0.0,
+            unpriced=int(self.cost is None),
+        )
+
+    async def write(self, conn: AsyncConnection) -> None:
+        await calls.finish(
+            conn,
+            self.call,
+            status="failed" if self.error else "ok",
+            code=self.error.code if self.error else None,
+            input_tokens=self.used.input_tokens,
+            output_tokens=self.used.output_tokens,
+            cost_usd=self.cost,
+        )
 
 
 class ModelCalls:
@@ -105,23 +146,26 @@ class ModelCalls:
         Args:
             on_event: for an attempt's number, what receives its events.
         """
-        slot, usage = self.slot(slot_name), UsageTotals()
+        slot, tries = self.slot(slot_name), 0
+        if patience.remaining_s <= 0:
+            error = WireError(Code.AGENT_TIMEOUT, "no time is left for a model call", retryable=False)
+            return Paid(None, error, UsageTotals())
         deadline = time.monotonic() + patience.remaining_s
-        tries = 0
         while True:
             begun = await self._begin(payer, slot_name, slot)
-            lost = len(begun.lost)
-            usage += UsageTotals(calls=lost, unknown=lost, unpriced=0)
             left = replace(patience, remaining_s=deadline - time.monotonic())
-            reply, error = await self._attempt(
+            reply, failed = await self._attempt(
                 slot, payer, request, left, tries, on_event(begun.call.attempt)
             )
-            usage += await self._end(begun.call, slot, reply, error)
-            if error is None or not self._again(error, patience, tries):
-                return Paid(reply, error, usage, begun.call)
-            wait_s = backoff_s(tries, error.retry_after_s)
+            ending = _ending(begun.call, slot, reply, failed)
+            usage = sum(map(_usage, begun.earlier), ending.usage)
+            if failed is None or not self._again(failed, patience, tries):
+                return Paid(reply, failed, usage, ending)
+            wait_s = backoff_s(tries, failed.retry_after_s)
             if time.monotonic() + wait_s >= deadline:
-                return Paid(None, error, usage, begun.call)
+                return Paid(None, failed, usage, ending)
+            async with self._store.write() as conn:
+                await ending.write(conn)
             await asyncio.sleep(wait_s)
             tries += 1
 
@@ -134,8 +178,6 @@ class ModelCalls:
         tries: int,
         on_event: OnEvent,
     ) -> tuple[ModelReply | None, WireError | None]:
-        if patience.remaining_s <= 0:
-            return None, WireError(Code.AGENT_TIMEOUT, "no time is left for a model call", retryable=False)
         try:
             reply = await self._wires[slot.wire].stream(
                 request,
@@ -162,33 +204,27 @@ class ModelCalls:
                 idempotency_key=payer.key,
             )
 
-    async def _end(
-        self, call: calls.Call, slot: Slot, reply: ModelReply | None, error: WireError | None
-    ) -> UsageTotals:
-        used = reply.usage if reply else error.usage if error else Usage()
-        cost = slot.cost(used)
-        async with self._store.write() as conn:
-            await calls.finish(
-                conn,
-                call,
-                status="ok" if reply else "failed",
-                code=error.code if error else None,
-                input_tokens=used.input_tokens,
-                output_tokens=used.output_tokens,
-                cost_usd=None if cost is None else float(cost),
-            )
-        return UsageTotals(
-            calls=1,
-            input_tokens=used.input_tokens,
-            output_tokens=used.output_tokens,
-            cost_usd=float(cost or 0),
-            unpriced=int(cost is None),
-        )
-
     def _again(self, error: WireError, patience: Patience, tries: int) -> bool:
         if not error.retryable or tries >= patience.max_retries:
             return False
         return not (patience.story and error.shown_text)
+
+
+def _ending(call: calls.Call, slot: Slot, reply: ModelReply | None, error: WireError | None) -> _Ending:
+    used = reply.usage if reply else error.usage if error else Usage()
+    cost = slot.cost(used)
+    return _Ending(call, used, None if cost is None else float(cost), error)
+
+
+def _usage(call: calls.Call) -> UsageTotals:
+    return UsageTotals(
+        calls=1,
+        unknown=int(call.status == "unknown"),
+        input_tokens=call.input_tokens,
+        output_tokens=call.output_tokens,
+        cost_usd=call.cost_usd,
+        unpriced=int(not call.priced),
+    )
 
 
 def backoff_s(tries: int, hint_s: float | None) -> float:
