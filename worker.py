@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.common import VersioningBehavior
 from temporalio.worker import (
     Interceptor,
     UnsandboxedWorkflowRunner,
@@ -44,6 +44,7 @@ from activities.tools import ToolActivities
 from activities.turns import TurnActivities
 from kernel.errors import TurnwrightError
 from kernel.wire import names
+from link import deployment
 from link.attributes import ensure_attributes
 from link.connect import connect, identity
 from link.exit import leave
@@ -60,7 +61,9 @@ READY_VARIABLE = "TURNWRIGHT_WORKER_READY_FILE"
 
 HEARTBEAT_THROTTLE = timedelta(milliseconds=500)
 STICKY_TIMEOUT = timedelta(seconds=2)
-GRACE = timedelta(seconds=10)
+GRACE = 2 * HEARTBEAT_THROTTLE
+"""What running activities get to finish once the worker must stop; a longer one goes on elsewhere."""
+
 PASSED_THROUGH = (
     "kernel",
     "pydantic",
@@ -113,12 +116,14 @@ async def run(settings: Settings, interceptors: tuple[Interceptor, ...] = ()) ->
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         parts = await assemble(settings, stack)
-        for worker in build_workers(parts, interceptors):
+        workers = build_workers(parts, interceptors)
+        for worker in workers:
             await stack.enter_async_context(worker)
-        await _set_current(parts)
+        await _tell_current(parts, [worker.task_queue for worker in workers])
         _announce(settings)
         await stop.wait()
         _log.info("shutting down")
+        await asyncio.gather(*(worker.shutdown() for worker in workers))  # one grace for all of them
 
 
 async def assemble(settings: Settings, stack: AsyncExitStack) -> Parts:
@@ -145,12 +150,10 @@ def build_workers(parts: Parts, interceptors: tuple[Interceptor, ...] = ()) -> l
         families = {queue: [SessionWorkflow], names.turns_queue(queue): turn_classes}
     workers = []
     for name, classes in families.items():
-        deployment = _deployment(settings, pinned=SessionWorkflow not in classes)
+        version = _versioning(settings, pinned=SessionWorkflow not in classes)
         if "workflows" in settings.worker.roles:
             workers.append(
-                Worker(
-                    parts.client, task_queue=name, workflows=classes, activities=leaf, **deployment, **shared
-                )
+                Worker(parts.client, task_queue=name, workflows=classes, activities=leaf, **version, **shared)
             )
         if "functions" in settings.worker.roles and TurnWorkflow in classes:
             workers.append(
@@ -158,7 +161,7 @@ def build_workers(parts: Parts, interceptors: tuple[Interceptor, ...] = ()) -> l
                     parts.client,
                     task_queue=names.functions_queue(name),
                     activities=functions,
-                    **deployment,
+                    **version,
                     **shared,
                 )
             )
@@ -223,22 +226,27 @@ def _runner(settings: Settings) -> WorkflowRunner:
     )
 
 
-def _deployment(settings: Settings, *, pinned: bool) -> dict[str, Any]:
-    name, build_id = settings.deployment.name, settings.deployment.build_id
-    if name is None or build_id is None:
+def _versioning(settings: Settings, *, pinned: bool) -> dict[str, Any]:
+    version = deployment.version_of(settings.deployment)
+    if version is None:
         return {}
     behavior = VersioningBehavior.PINNED if pinned else VersioningBehavior.AUTO_UPGRADE
     return {
         "deployment_config": WorkerDeploymentConfig(
-            version=WorkerDeploymentVersion(deployment_name=name, build_id=build_id),
-            use_worker_versioning=True,
-            default_versioning_behavior=behavior,
+            version=version, use_worker_versioning=True, default_versioning_behavior=behavior
         )
     }
 
 
-async def _set_current(parts: Parts) -> None:
-    """Say so when this worker's version is not the deployment's current one."""
+async def _tell_current(parts: Parts, queues: list[str]) -> None:
+    """Make this worker's version the current one where that is asked for; else say when it is not."""
+    version = deployment.version_of(parts.settings.deployment)
+    if version is None:
+        return
+    if parts.settings.deployment.set_current:
+        await deployment.set_current(parts.client, version, queues)
+    if problem := await deployment.not_current(parts.client, version):
+        _log.warning("%s", problem)
 
 
 def _announce(settings: Settings) -> None:
