@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import opentelemetry.context
 from opentelemetry.context import Context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from temporalio import client, worker, workflow
 from temporalio.api.common.v1 import Payload
 
@@ -103,14 +104,17 @@ class _ActionMessages(worker.WorkflowInboundInterceptor):
     async def handle_update_handler(self, input: worker.HandleUpdateInput) -> Any:
         session = parse_workflow_id(workflow.info().workflow_id)
         if session and input.update in (names.SUBMIT, names.RUN):
-            self._remember(session.parts[0], input.args)
+            self._remember(session.parts[0], input)
         return await super().handle_update_handler(input)
 
-    def _remember(self, session_id: str, args: Any) -> None:
-        if len(args) != 1 or not isinstance(args[0], Submit | Run):
+    def _remember(self, session_id: str, input: worker.HandleUpdateInput) -> None:
+        """Remember the sender's span. The handler's own span has another id after a replay."""
+        header = input.headers.get(HEADER)
+        if header is None or len(input.args) != 1 or not isinstance(input.args[0], Submit | Run):
             return
-        turn_id = turn_id_for(session_id, args[0].action_id)
-        self._contexts.setdefault(turn_id, opentelemetry.context.get_current())
+        turn_id = turn_id_for(session_id, input.args[0].action_id)
+        sender = TraceContextTextMapPropagator().extract(json.loads(header.data), Context())
+        self._contexts.setdefault(turn_id, sender)
         while len(self._contexts) > _REMEMBERED:
             del self._contexts[next(iter(self._contexts))]
 

@@ -40,10 +40,10 @@ def spans(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def ancestors(span: dict[str, Any], by_id: dict[str, dict[str, Any]]) -> list[str]:
+def ancestors(span: dict[str, Any], by_id: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
     names = []
     while span["parent_id"]:
-        span = by_id[span["parent_id"]]
+        span = by_id[span["context"]["trace_id"], span["parent_id"]]
         names.append(span["name"])
     return names
 
@@ -62,7 +62,7 @@ async def test_one_trace_per_action_across_processes_and_replays(tmp_path: Path)
     assert worker.returncode == 0
 
     written = spans(file)
-    by_id = {span["context"]["span_id"]: span for span in written}
+    by_id = {(span["context"]["trace_id"], span["context"]["span_id"]): span for span in written}
     roots = {
         span["name"]: span["context"]["trace_id"] for span in written if span["name"].startswith("action ")
     }
