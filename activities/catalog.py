@@ -73,7 +73,7 @@ class Catalog:
         self._bundled = bundled
         self._folders = tuple(folders)
         self._cache = cache
-        self._live: OrderedDict[str, LivePackage] = OrderedDict()
+        self._live: OrderedDict[tuple[str, str], LivePackage] = OrderedDict()
 
     def bundled_ids(self) -> tuple[str, ...]:
         """Ids of the bundled packages."""
@@ -110,11 +110,12 @@ class Catalog:
         Raises:
             TurnwrightError: `package.digest-mismatch`, `package.load-failed`.
         """
-        if digest not in self._live:
-            self._live[digest] = await self._load(package_id, digest)
+        key = (package_id, digest)  # packages of equal content have one digest, and each its own ids
+        if key not in self._live:
+            self._live[key] = await self._load(package_id, digest)
             while len(self._live) > _KEPT:
                 self._live.popitem(last=False)
-        return self._live[digest]
+        return self._live[key]
 
     async def _load(self, package_id: str, digest: str) -> LivePackage:
         async with self._store.read() as conn:

@@ -25,7 +25,7 @@ from turnwright.sdk.registration import Host, RegisteredTool
 ENTRY = "server/__init__.py"
 
 
-_loaded: dict[str, PackageCode] = {}
+_loaded: dict[tuple[str, str], PackageCode] = {}
 _lock = threading.Lock()
 
 
@@ -46,7 +46,7 @@ def code_files(package: Package) -> CodeFiles:
 
 
 def load_code(folder: Path, files: CodeFiles, *, digest: str) -> PackageCode:
-    """Load a package's code, once per digest.
+    """Load a package's code, once per package and digest: two packages of equal content share neither.
 
     Args:
         folder: the materialised package; its content is that of `digest`.
@@ -56,16 +56,18 @@ def load_code(folder: Path, files: CodeFiles, *, digest: str) -> PackageCode:
             call tries again.
     """
     with _lock:
-        if digest not in _loaded:
-            _loaded[digest] = _load(folder, files, digest)
-        return _loaded[digest]
+        key = (files.package, digest)
+        if key not in _loaded:
+            _loaded[key] = _load(folder, files, digest)
+        return _loaded[key]
 
 
 def forget_code(digest: str) -> None:
     """Drop a digest's modules; runs that hold its functions keep them."""
     with _lock:
-        if (code := _loaded.pop(digest, None)) is not None:
-            remove(_root(code.package, digest))
+        for key in [key for key in _loaded if key[1] == digest]:
+            remove(_root(*key))
+            del _loaded[key]
 
 
 def _root(package: str, digest: str) -> str:
