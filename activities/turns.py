@@ -10,8 +10,10 @@ from temporalio import activity
 from activities.catalog import Catalog
 from activities.generations import frozen
 from kernel.catalog import plan_input
-from kernel.errors import Code
+from kernel.errors import Code, TurnwrightError
+from kernel.schedule import build
 from kernel.wire import names
+from kernel.wire.base import outline
 from kernel.wire.common import Failure
 from kernel.wire.turn import OpenedTurn, PlanInput, TurnInput, TurnResult
 from store import sessions, turns
@@ -44,6 +46,8 @@ class TurnActivities:
                 return OpenedTurn(refused=refused)
             assert action is not None
             plan = await self._plan(session, action)
+            if refused := _unplannable(plan):
+                return OpenedTurn(refused=refused)
             async with self._store.write() as conn:
                 known = await self._open(conn, session, action, plan)
         if known.receipt is not None:
@@ -76,6 +80,17 @@ class TurnActivities:
             generation=frozen(session.active, session.bindings, session.locale, plan),
         )
         return turn
+
+
+def _unplannable(plan: PlanInput) -> Failure | None:
+    """Why a manual run cannot be planned; nothing of such a turn is stored."""
+    if plan.manual is None:
+        return None
+    try:
+        build(plan)
+    except TurnwrightError as error:
+        return Failure(code=error.code, message=outline(str(error)))
+    return None
 
 
 def _refusal(session: Session, turn: TurnInput, action: Action | None) -> Failure | None:

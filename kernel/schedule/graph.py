@@ -26,7 +26,7 @@ def build(plan: PlanInput) -> Graph:
     """Plan one turn. The order of `plan.runtimes` does not matter.
 
     Raises:
-        TurnwrightError: `activation.two-stories`; `runtime.unknown` and `runtime.not-manual` for a manual run.
+        TurnwrightError: `activation.two-stories`; `runtime.unknown`, `runtime.not-manual` for a manual run.
     """
     _refuse_two_stories(plan.runtimes)
     if plan.manual is not None:

@@ -1,0 +1,107 @@
+"""Packages of several runtimes, and what tests ask of a session afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from store import data, events
+from tests.support.rig import Files, Rig, SessionDriver
+
+OK = 'return {"outcome": "success", "value": {}}'
+
+
+@dataclass(frozen=True)
+class Fn:
+    """A function runtime.
+
+    Args:
+        schedule: YAML flow value of `schedule`.
+        body: statements of `async def handler(ctx)`, not indented.
+        io: YAML flow value of `io`.
+        more: further YAML lines of the manifest.
+        function: YAML flow value of `function`.
+    """
+
+    schedule: str
+    body: str = OK
+    io: str = "{}"
+    more: str = ""
+    function: str = "{}"
+
+
+@dataclass(frozen=True)
+class Ag:
+    """An agent runtime; see `Fn`. `prompt` is its body."""
+
+    schedule: str
+    prompt: str = "Do your work."
+    io: str = "{}"
+    agent: str = "{}"
+    more: str = ""
+
+
+def package(root: str = "", files: Files | None = None, /, **runtimes: Fn | Ag) -> Files:
+    """A package of several runtimes.
+
+    Args:
+        root: further YAML lines of the root manifest.
+        files: further files.
+        runtimes: by folder name, `_` for `-`.
+    """
+    built = {"PLUGIN.md": f"---\ndescription: A package of tests.\n{root}---\n"}
+    for name, runtime in runtimes.items():
+        folder = f"runtimes/{name.replace('_', '-')}"
+        head = f"---\nschedule: {runtime.schedule}\nio: {runtime.io}\n{runtime.more}"
+        if isinstance(runtime, Ag):
+            built[f"{folder}/RUNTIME.md"] = f"{head}agent: {runtime.agent}\n---\n{runtime.prompt}\n"
+        else:
+            built[f"{folder}/RUNTIME.md"] = f"{head}function: {runtime.function}\n---\n"
+            built[f"{folder}/handler.py"] = module(runtime.body)
+    return {**built, **(files or {})}
+
+
+def module(body: str) -> str:
+    """A handler module whose function has this body."""
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return f"import asyncio\nfrom pathlib import Path\n\n\nasync def handler(ctx):\n{lines}\n"
+
+
+def meet(folder: Path, own: str, other: str) -> str:
+    """Statements that show `own` and wait for `other`: two handlers meet only when they run at once."""
+    return (
+        f"Path({str(folder / own)!r}).touch()\n"
+        f"while not Path({str(folder / other)!r}).exists():\n    await asyncio.sleep(0.01)\n"
+    )
+
+
+def ended(result: dict[str, Any]) -> dict[str, str]:
+    """How every run of a turn ended."""
+    return {run["runtime_id"]: run["status"] for run in result.get("runs", [])}
+
+
+def reason(result: dict[str, Any], runtime_id: str) -> str:
+    """Why a run ended as it did."""
+    found: str = {run["runtime_id"]: run.get("reason", "") for run in result["runs"]}[runtime_id]
+    return found
+
+
+async def nodes(session: SessionDriver, turn_id: str) -> dict[str, dict[str, Any]]:
+    """The nodes of Turn's `graph`, by id."""
+    graph = await session.turn(turn_id).query("graph")
+    return {node["runtime_id"]: node for node in graph["nodes"]}
+
+
+async def records(r: Rig, session: SessionDriver, package_id: str, namespace: str) -> dict[str, Any]:
+    """Committed data of a namespace."""
+    async with r.store.read() as conn:
+        page = await data.list_records(conn, session.session_id, package_id, namespace)
+    return {record.key: record.value for record in page.records}
+
+
+async def topics(r: Rig, session: SessionDriver) -> list[tuple[str, Any]]:
+    """Committed events, in order."""
+    async with r.store.read() as conn:
+        found = await events.list_events(conn, session.session_id)
+    return [(event.topic, event.payload) for event in found]
