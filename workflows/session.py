@@ -206,6 +206,7 @@ class SessionWorkflow:
             return
 
     def _has_order(self) -> bool:
+        self._state.tick(effects.now())  # an end of an idle session is due at once, and is no order by itself
         return not isinstance(self._state.next(effects.now()), decide.Wait)
 
     async def _store(self, order: decide.StoreAction) -> None:
