@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from opentelemetry import trace
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.models.slots import Slot
@@ -25,6 +26,8 @@ from kernel.errors import Code
 from kernel.wire.common import UsageTotals
 from store import calls
 from store.engine import Store
+
+_tracer = trace.get_tracer("turnwright")
 
 FIRST_BACKOFF_S = 0.25
 MOST_BACKOFF_S = 8.0
@@ -178,17 +181,20 @@ class ModelCalls:
         tries: int,
         on_event: OnEvent,
     ) -> tuple[ModelReply | None, WireError | None]:
-        try:
-            reply = await self._wires[slot.wire].stream(
-                request,
-                slot.endpoint(),
-                idempotency_key=payer.key,
-                on_event=on_event,
-                limits=_limits(patience, tries, streamed=request.stream),
-            )
-        except WireError as error:
-            return None, error
-        return reply, None
+        facts: dict[str, str | int] = {"call": payer.key, "model": slot.model, "attempt": tries + 1}
+        with _tracer.start_as_current_span("model.call", attributes=facts) as span:
+            try:
+                reply = await self._wires[slot.wire].stream(
+                    request,
+                    slot.endpoint(),
+                    idempotency_key=payer.key,
+                    on_event=on_event,
+                    limits=_limits(patience, tries, streamed=request.stream),
+                )
+            except WireError as error:
+                span.set_status(trace.StatusCode.ERROR, error.code)
+                return None, error
+            return reply, None
 
     async def _begin(self, payer: Payer, slot_name: str, slot: Slot) -> calls.Begun:
         async with self._store.write() as conn:
