@@ -185,7 +185,7 @@ def load_settings(
     data = _read(file) if file else {}
     origins = overlay(data, environ)
     _refuse_process_keys(data, file)
-    data["home"] = cwd / environ.get(HOME_VARIABLE, ".turnwright")
+    data["home"] = cwd / Path(environ.get(HOME_VARIABLE) or ".turnwright").expanduser()
     data["config_file"] = file
     try:
         settings = Settings.model_validate(data)
@@ -248,7 +248,7 @@ def _absolute(
         files = {k: anchored(v) for k, v in temporal.tls if isinstance(v, Path)}
         temporal = temporal.model_copy(update={"tls": temporal.tls.model_copy(update=files)})
     changes = {"packages": packages, "telemetry": telemetry, "temporal": temporal}
-    return settings.model_copy(update={"home": settings.home.expanduser().absolute(), **changes})
+    return settings.model_copy(update={"home": settings.home.absolute(), **changes})
 
 
 def _restore(whole: str) -> Settings:
