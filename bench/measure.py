@@ -54,4 +54,7 @@ class Clock:
 
 def progress(line: str) -> None:
     """Tell the person who waits."""
-    print(line, file=sys.stderr, flush=True)
+    print(f"{_since.seconds():6.1f} s  {line}", file=sys.stderr, flush=True)
+
+
+_since = Clock()

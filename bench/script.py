@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 
 from activities.models.offline.chat_format import CallAnswer, ChatAnswerParts
 
@@ -52,7 +53,7 @@ def answer(body: bytes) -> ChatAnswerParts:
     return ChatAnswerParts(model="scripted", text=STORY, prompt_tokens=900, completion_tokens=30)
 
 
-def _calling(done: int, name: str, arguments: dict[str, object]) -> ChatAnswerParts:
+def _calling(done: int, name: str, arguments: Mapping[str, object]) -> ChatAnswerParts:
     given = json.dumps({"namespace": NAMESPACE, **arguments}, separators=(",", ":"))
     call = CallAnswer(f"call-{done}", name, given)
     return ChatAnswerParts(
