@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from store import data, events
+from tests.support.model_server import Call
 from tests.support.rig import Files, Rig, SessionDriver
 
 OK = 'return {"outcome": "success", "value": {}}'
@@ -105,3 +106,36 @@ async def topics(r: Rig, session: SessionDriver) -> list[tuple[str, Any]]:
     async with r.store.read() as conn:
         found = await events.list_events(conn, session.session_id)
     return [(event.topic, event.payload) for event in found]
+
+
+def tool(name: str, body: str, parameters: str = '{"type": "object"}', **options: object) -> str:
+    """Source of one tool's registration: a handler and its `register_tool` call."""
+    safe = name.replace("-", "_")
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    given = "".join(f", {key}={value!r}" for key, value in options.items())
+    return (
+        f"async def {safe}(args, ctx):\n{lines}\n\n\nTOOLS.append(dict(name={name!r}, description='A tool.', "
+        f"parameters={parameters}, handler={safe}{given}))\n\n\n"
+    )
+
+
+def entry(*tools: str) -> str:
+    """An entry module that registers these tools."""
+    register = "def register(host):\n    for tool in TOOLS:\n        host.register_tool(**tool)\n"
+    return "import asyncio\nfrom pathlib import Path\n\nTOOLS = []\n\n\n" + "".join(tools) + register
+
+
+def calls(*named: str, arguments: str = "{}") -> list[Call]:
+    """Tool calls of a scripted reply, with ids of their own."""
+    return [Call(name=name, arguments=arguments, id=f"c{n}") for n, name in enumerate(named)]
+
+
+def asked(r: Rig, number: int) -> list[dict[str, Any]]:
+    """The messages of the n-th model call, from 1."""
+    messages: list[dict[str, Any]] = r.model.calls[number - 1].body["messages"]
+    return messages
+
+
+def answers(r: Rig, number: int) -> list[str]:
+    """What the n-th model call was told of its tools, in order."""
+    return [message["content"] for message in asked(r, number) if message["role"] == "tool"]
