@@ -66,6 +66,7 @@ GRACE = 2 * HEARTBEAT_THROTTLE
 
 PASSED_THROUGH = (
     "kernel",
+    "link",
     "pydantic",
     "pydantic_core",
     "jsonschema",
@@ -214,6 +215,8 @@ def _options(settings: Settings, interceptors: tuple[Interceptor, ...]) -> dict[
         "default_heartbeat_throttle_interval": HEARTBEAT_THROTTLE,
         "sticky_queue_schedule_to_start_timeout": STICKY_TIMEOUT,
         "graceful_shutdown_timeout": GRACE,
+        # An update past the SDK's own limit would else be echoed, refused and retried while its client waits.
+        "disable_payload_error_limit": True,
     }
 
 
