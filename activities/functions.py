@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ from store import calls, jobs, messages, runs
 from store.engine import Store
 
 HISTORY_TURNS = 50
+_LEVELS = {"debug": logging.DEBUG, "warning": logging.WARNING, "error": logging.ERROR}
 
 
 class FunctionActivities:
@@ -146,7 +148,10 @@ class FunctionActivities:
             return None
 
         async def log(params: dict[str, Json]) -> Json:
-            activity.logger.info("%s: %s", place.runtime_id, outline(str(params.get("message"))))
+            level = _LEVELS.get(str(params.get("level")), logging.INFO)
+            fields = f" {params['fields']}" if params.get("fields") else ""
+            said = outline(f"{params.get('message')}{fields}")
+            activity.logger.log(level, "%s: %s", place.runtime_id, said)
             return None
 
         return {

@@ -23,7 +23,6 @@ class StagedRun:
     Attributes:
         proposals: staged proposals as JSON, in staging order.
         export: name under which the output is recorded, if any.
-        needs: groups of upstreams; of each group one must commit, else this run is dropped.
     """
 
     runtime_id: str
@@ -32,7 +31,6 @@ class StagedRun:
     proposals: Sequence[Mapping[str, Any]] = ()
     output: Json = None
     export: str | None = None
-    needs: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,14 +113,6 @@ def refuse(run: StagedRun, optional: bool, code: Code, message: str) -> Refusal:
     if not optional:
         raise Rejected(code, message, run.runtime_id)
     return Refusal(run.runtime_id, code, message)
-
-
-def lost_upstream(run: StagedRun, dropped: Sequence[str]) -> str | None:
-    """An upstream whose loss takes this run along: every member of one group was dropped."""
-    for group in run.needs:
-        if group and all(runtime_id in dropped for runtime_id in group):
-            return group[0]
-    return None
 
 
 def _proposals(run: StagedRun) -> tuple[Proposal, ...]:

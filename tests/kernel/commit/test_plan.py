@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernel.commit.overlay import DELETED, own_writes
-from kernel.commit.plan import Rejected, StagedRun, check_story, lost_upstream, prepare
+from kernel.commit.plan import Rejected, StagedRun, check_story, prepare
 from kernel.errors import Code
 from kernel.wire.turn import RunOutcome
 
@@ -75,9 +75,3 @@ def test_the_newest_own_write_of_a_record_counts() -> None:
     event = {"type": "event.emit", "topic": "t"}
     assert own_writes([GOOD, batch, event]) == {("notes", "k"): 1, ("n", "b"): 2}
     assert own_writes([GOOD, gone]) == {("notes", "k"): DELETED}
-
-
-def test_a_run_is_lost_with_a_whole_group_of_upstreams() -> None:
-    needy = StagedRun("a", "a", needs=(("x", "y"), ("z",)))
-    assert lost_upstream(needy, ["x"]) is None
-    assert lost_upstream(needy, ["x", "y"]) == "x"
