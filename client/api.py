@@ -24,7 +24,7 @@ from temporalio.common import (
 from temporalio.exceptions import TemporalError, WorkflowAlreadyStartedError
 
 from client import calls, failures, running, waiting, watchdog
-from client.checks import check_id, check_payload, check_text
+from client.checks import built, check_id, check_payload, check_text, placed
 from client.history import History, TurnRecord
 from kernel.errors import Code, TurnwrightError
 from kernel.wire import names
@@ -109,12 +109,14 @@ class Turnwright:
             TurnwrightError: `session.exists`, `package.unknown`, whatever else activation refuses, or why
                 the session does not come to open.
         """
-        workflow_id = session_workflow(check_id(session_id, "session"))
-        chosen = {} if packages is None else {"packages": tuple(packages)}
+        workflow_id = _session(session_id)
+        with placed(workflow_id):
+            fields = {"session_id": session_id, "packages": packages, "locale": locale}
+            start = built(wire.SessionInput, fields)
         try:
             handle = await self.temporal.start_workflow(
                 names.SESSION,
-                wire.SessionInput(session_id=session_id, locale=locale, **chosen),
+                start,
                 id=workflow_id,
                 task_queue=self.settings.temporal.queue,
                 result_type=wire.SessionResult,
@@ -170,9 +172,9 @@ class Turnwright:
             TurnwrightError: why the change was refused.
         """
         changes = {"packages": packages, "bindings": bindings, "locale": locale}
-        given = {name: value for name, value in changes.items() if value is not None}
+        with placed(_session(session_id)):
+            message = built(wire.Configure, changes)
         before = (await self.state(session_id)).notices
-        message = wire.Configure.model_validate(given)
         receipt = await calls.update(
             self.temporal, _session(session_id), names.CONFIGURE, message, wire.ConfigureReceipt
         )
@@ -196,22 +198,26 @@ class Turnwright:
         self, session_id: str, text: str, action_id: str | None = None, payload: Json = None
     ) -> wire.Receipt:
         """Enqueue a player's action; the same `action_id` twice is one turn."""
-        message = wire.Submit(
-            action_id=check_id(action_id or uuid4().hex, "action_id"),
-            text=check_text(text),
-            **({} if payload is None else {"payload": check_payload(payload)}),
-        )
+        with placed(_session(session_id)):
+            fields = {
+                "action_id": check_id(action_id or uuid4().hex, "action_id"),
+                "text": check_text(text),
+                "payload": check_payload(payload),
+            }
+            message = built(wire.Submit, fields)
         return await calls.update(self.temporal, _session(session_id), names.SUBMIT, message, wire.Receipt)
 
     async def run(
         self, session_id: str, runtime_id: str, payload: Json = None, action_id: str | None = None
     ) -> wire.Receipt:
         """Activate a manual runtime; the same `action_id` twice is one execution."""
-        message = wire.Run(
-            action_id=check_id(action_id or uuid4().hex, "action_id"),
-            runtime_id=check_id(runtime_id, "runtime"),
-            **({} if payload is None else {"payload": check_payload(payload)}),
-        )
+        with placed(_session(session_id)):
+            fields = {
+                "action_id": check_id(action_id or uuid4().hex, "action_id"),
+                "runtime_id": check_id(runtime_id, "runtime"),
+                "payload": check_payload(payload),
+            }
+            message = built(wire.Run, fields)
         return await calls.update(self.temporal, _session(session_id), names.RUN, message, wire.Receipt)
 
     async def wait(self, receipt: wire.Receipt) -> TurnResult:
@@ -271,7 +277,7 @@ class Turnwright:
     ) -> wire.ResolveReceipt:
         """Answer an approval; the first answer wins. The session is found in the inbox when not given."""
         owner = session_id or (await self.history.approval(ref)).session_id
-        message = _resolve(ref, decision, note, actor)
+        message = _resolve(owner, ref, decision, note, actor)
         return await calls.update(self.temporal, _session(owner), names.RESOLVE, message, wire.ResolveReceipt)
 
     async def resolve_by_signal(
@@ -284,23 +290,29 @@ class Turnwright:
         session_id: str | None = None,
     ) -> None:
         """The same as a plain signal: sent, without an answer."""
-        owner = _session(session_id or (await self.history.approval(ref)).session_id)
-        message = _resolve(ref, decision, note, actor)
+        session_id = session_id or (await self.history.approval(ref)).session_id
+        message = _resolve(session_id, ref, decision, note, actor)
+        workflow_id = _session(session_id)
         try:
-            handle = self.temporal.get_workflow_handle(owner)
+            handle = self.temporal.get_workflow_handle(workflow_id)
             await handle.signal(names.RESOLVE, message, rpc_timeout=watchdog.RPC)
         except TemporalError as error:
-            if failures.is_missing(error) and (problem := await watchdog.diagnose(self.temporal, owner)):
+            if failures.is_missing(error) and (
+                problem := await watchdog.diagnose(self.temporal, workflow_id)
+            ):
                 raise problem from None
-            raise failures.named(error, owner) from None
+            raise failures.named(error, workflow_id) from None
 
     async def interject(
         self, session_id: str, text: str, interjection_id: str | None = None
     ) -> wire.InterjectReceipt:
         """Record steering text for the running story."""
-        message = wire.Interject(
-            interjection_id=check_id(interjection_id or uuid4().hex, "interjection_id"), text=check_text(text)
-        )
+        with placed(_session(session_id)):
+            fields = {
+                "interjection_id": check_id(interjection_id or uuid4().hex, "interjection_id"),
+                "text": check_text(text),
+            }
+            message = built(wire.Interject, fields)
         return await calls.update(
             self.temporal, _session(session_id), names.INTERJECT, message, wire.InterjectReceipt
         )
@@ -384,10 +396,12 @@ def _attributes(session_id: str) -> TypedSearchAttributes:
     )
 
 
-def _resolve(ref: str, decision: Literal["approve", "deny"], note: str, actor: str) -> wire.Resolve:
-    check_id(ref, "ref")
-    notes = {name: check_text(text, name)[:300] for name, text in (("note", note), ("actor", actor)) if text}
-    return wire.Resolve(ref=ref, decision=decision, **notes)
+def _resolve(session_id: str, ref: str, decision: str, note: str, actor: str) -> wire.Resolve:
+    with placed(_session(session_id)):
+        fields = {"ref": check_id(ref, "ref"), "decision": decision}
+        for name, text in (("note", note), ("actor", actor)):
+            fields |= {name: check_text(text, name)} if text else {}
+        return built(wire.Resolve, fields)
 
 
 def _session(session_id: str) -> str:

@@ -3,12 +3,43 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.base import MAX_TEXT_BYTES, Json
 from kernel.wire.ids import check_id
+from link.converter import reasons
 
-__all__ = ["check_id", "check_payload", "check_text"]
+__all__ = ["built", "check_id", "check_payload", "check_text", "placed"]
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@contextmanager
+def placed(workflow_id: str) -> Iterator[None]:
+    """Let a refusal of this module say whom the message was for."""
+    try:
+        yield
+    except TurnwrightError as error:
+        error.where = error.where or workflow_id
+        raise
+
+
+def built(message: type[M], fields: dict[str, Any]) -> M:
+    """A message of these fields; those that are None are left out.
+
+    Raises:
+        TurnwrightError: `wire.malformed`, naming the field.
+    """
+    try:
+        return message.model_validate({name: value for name, value in fields.items() if value is not None})
+    except ValidationError as error:
+        what = f"{message.__name__}: {reasons(error)}"
+        raise TurnwrightError(Code.WIRE_MALFORMED, what) from None
 
 
 def check_text(text: str, field: str = "text") -> str:

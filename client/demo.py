@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -36,6 +38,9 @@ HONEST: Final = (
     f"It is priced as if it cost {stack.PRICE_INPUT} / {stack.PRICE_OUTPUT} USD per million tokens in / out, "
     "to show the accounting; nothing is paid.",
 )
+Stage = tuple[Settings, Callable[[], Awaitable[TurnwrightError]]]
+"""Settings to play with, and a wait for the moment when a part that they name ends by itself."""
+
 _TURN_S: Final = 60.0
 _JOB_S: Final = 40.0
 _POLL_S: Final = 0.1
@@ -43,7 +48,7 @@ _POLL_S: Final = 0.1
 
 @dataclass(frozen=True)
 class Played:
-    """What the demo did. `running`: what stays up, with --keep."""
+    """What the demo did. `running`: what it ran on, and what stays up with --keep."""
 
     session_id: str
     seconds: float
@@ -63,23 +68,37 @@ async def play(settings: Settings, console: Console, *, keep: bool = False) -> P
     screen.line("Turnwright: three turns, from nothing", "bold")
     screen.lines(HONEST, "  ")
     screen.line()
-    async with _stage(settings, screen, keep=keep) as local, await Turnwright.connect(local) as client:
+    async with _stage(settings, screen, keep=keep) as (local, broken):
+        played = asyncio.ensure_future(_play(local, screen, began))
+        breaking = asyncio.ensure_future(broken())
+        try:
+            await asyncio.wait({played, breaking}, return_when=asyncio.FIRST_COMPLETED)
+            if not played.done():
+                raise breaking.result()
+            return played.result()
+        finally:
+            for task in (played, breaking):
+                task.cancel()
+            await asyncio.gather(played, breaking, return_exceptions=True)
+
+
+async def _play(settings: Settings, screen: Screen, began: float) -> Played:
+    async with await Turnwright.connect(settings) as client:
         show_ = _Show(client, screen)
         total = await show_.run()
-        took = round(time.monotonic() - began, 1)
-        screen.line()
-        screen.line(f"done in {took:.1f} s", "bold green")
-        kept = running.read(settings.home) if keep else None
-        return Played(show_.session_id, took, tuple(show_.results), total, kept)
+    took = round(time.monotonic() - began, 1)
+    screen.line()
+    screen.line(f"done in {took:.1f} s", "bold green")
+    return Played(show_.session_id, took, tuple(show_.results), total, running.read(settings.home))
 
 
 @asynccontextmanager
-async def _stage(settings: Settings, screen: Screen, *, keep: bool) -> AsyncIterator[Settings]:
+async def _stage(settings: Settings, screen: Screen, *, keep: bool) -> AsyncIterator[Stage]:
     """All parts, running: as children that end with the demo, or in a process that stays."""
     if not keep:
         async with stack.start(settings, offline=True, say=lambda text: screen.line(f"  {text}")) as parts:
             _address(screen, parts.server.ui_url)
-            yield parts.settings
+            yield parts.settings, parts.broken
         return
     background = await start_detached(
         ["dev", "--offline", "--free-port"],
@@ -90,7 +109,7 @@ async def _stage(settings: Settings, screen: Screen, *, keep: bool) -> AsyncIter
         note = await _note(settings, background)
         screen.line(f"  Temporal server, worker and offline model run under process {note.pid}")
         _address(screen, note.ui_url)
-        yield stack.local_settings(settings, note.address, note.model_url)
+        yield stack.local_settings(settings, note.address, note.model_url), background.broken
     except BaseException:
         await background.close()
         raise
@@ -126,7 +145,8 @@ class _Show:
         total = await self._client.history.usage(self.session_id)
         self._screen.line()
         self._screen.line(f"Session in total: {show.usage(total)}", "bold")
-        await self._client.control(self.session_id, "end")
+        with contextlib.suppress(TurnwrightError):  # it is shown and committed: nothing hangs on a tidy end
+            await self._client.control(self.session_id, "end")
         return total
 
     async def _turn(self, receipt: Receipt) -> TurnResult:
@@ -164,7 +184,9 @@ class _Show:
         self._screen.line(f"    {show.approval_line(approval)}")
         workflow_id = session_workflow(self.session_id)
         answer = {"ref": approval.ref, "decision": "approve"}
-        self._screen.line(f"    answered by the signal `resolve` to {workflow_id}: {answer}", "dim")
+        self._screen.line(
+            f"    answered by the signal `resolve` to {workflow_id}: {json.dumps(answer)}", "dim"
+        )
         await self._client.temporal.get_workflow_handle(workflow_id).signal("resolve", answer)
 
     async def _settled(self, job: JobRef) -> Job:

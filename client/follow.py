@@ -89,6 +89,7 @@ class Follower:
         self._view: GraphView | None = None
         self._tools: list[ToolUse] = []
         self._refs: set[str] = set()
+        self._one_look = asyncio.Lock()
 
     @property
     def view(self) -> GraphView | None:
@@ -103,7 +104,7 @@ class Follower:
         """
         result = asyncio.ensure_future(self._client.wait(receipt))
         looking = asyncio.ensure_future(self._look_on(receipt))
-        reading = asyncio.ensure_future(self._read(receipt.turn_id))
+        reading = asyncio.ensure_future(self._read(receipt))
         try:
             await asyncio.wait({result, looking}, return_when=asyncio.FIRST_COMPLETED)
             if looking.done() and (error := looking.exception()):
@@ -121,10 +122,14 @@ class Follower:
     async def _look_on(self, receipt: Receipt) -> None:
         while True:
             await self._look(receipt)
-            await self._questions(receipt.turn_id)
+            await self._questions(receipt)
             await asyncio.sleep(LOOK_S)
 
     async def _look(self, receipt: Receipt) -> None:
+        async with self._one_look:  # an older view must never be printed behind a newer one
+            await self._print_changes(receipt)
+
+    async def _print_changes(self, receipt: Receipt) -> None:
         try:
             view = await self._client.graph(receipt.workflow_id)
         except TurnwrightError as error:
@@ -146,25 +151,28 @@ class Follower:
             self._screen.line(f"      {show.tool_line(use)}")
         self._tools = found
 
-    async def _questions(self, turn_id: str) -> None:
+    async def _questions(self, receipt: Receipt) -> None:
         try:
             view = await self._client.state(self._session_id)
         except TurnwrightError:
             return  # the waiting call tells about it
         for approval in view.approvals:
-            new = approval.ref not in self._refs and approval.turn_id == turn_id
+            new = approval.ref not in self._refs and approval.turn_id == receipt.turn_id
             if new and approval.status == "open":
                 self._refs.add(approval.ref)
+                await self._look(receipt)  # show first what led to the question
                 await self._asked(approval)
 
-    async def _read(self, turn_id: str) -> None:
+    async def _read(self, receipt: Receipt) -> None:
         """Print the story as it comes; a new attempt takes back what an earlier one said."""
         if not self._client.history.available:
             return
         begun: set[str] = set()
-        async for piece in self._client.stream(turn_id):
+        async for piece in self._client.stream(receipt.turn_id):
             if piece.kind == "text":
-                begun.add(piece.runtime_id)
+                if piece.runtime_id not in begun:
+                    begun.add(piece.runtime_id)
+                    await self._look(receipt)
                 self._screen.prose(piece.text)
             elif piece.kind == "reset" and piece.runtime_id in begun:
                 self._screen.line("    (the story begins again)", "dim")

@@ -61,6 +61,9 @@ _FAMILIES: Final = (
     ("internal", INTERNAL),
 )
 
+FILE_WIDTH: Final = 160
+"""Columns of what goes to a file or a pipe."""
+
 P = ParamSpec("P")
 
 
@@ -73,7 +76,8 @@ class _Pipe(Console):
 
 def stdout() -> Console:
     """The console for results. Made anew: tests and pipes replace `sys.stdout`."""
-    return _Pipe(highlight=False, soft_wrap=True)
+    fixed = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return _Pipe(highlight=False, soft_wrap=True, width=None if fixed else FILE_WIDTH)
 
 
 def stderr() -> Console:
@@ -148,7 +152,7 @@ def command(body: Callable[P, Coroutine[Any, Any, int | None]]) -> Callable[P, N
         as_json = bool(kwargs.get("as_json"))
         raise typer.Exit(guarded(lambda: asyncio.run(_terminable(body(*args, **kwargs))), as_json=as_json))
 
-    signature = inspect.signature(body)
+    signature = inspect.signature(body, eval_str=True)  # Typer reads annotations as they stand
     run.__signature__ = signature.replace(return_annotation=None)  # type: ignore[attr-defined]
     return run
 

@@ -62,6 +62,10 @@ class ChildProcess:
         """Wait until it ends."""
         return await self._process.wait()
 
+    async def broken(self) -> TurnwrightError:
+        """Wait until it ends by itself; returns what to tell."""
+        return self.failed(f"ended by itself with status {await self.wait()}")
+
     async def close(self) -> None:
         """Ask it to end, then make it; closing twice is harmless."""
         if self._process.returncode is None:

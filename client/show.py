@@ -102,6 +102,11 @@ def result_lines(result: TurnResult) -> list[str]:
     lines = [f"{result.status}{why}"]
     if result.status == "committed":
         lines.append(f"committed: {committed(result.committed)}")
+    lines += [
+        f"{run.status}: {run.runtime_id} [{run.reason}] {run.message}".rstrip()
+        for run in result.runs
+        if run.status == "failed"
+    ]
     lines.append(f"usage: {usage(result.usage)}")
     lines += [f"job: {job.runtime_id} ({job.job_id})" for job in result.jobs]
     return lines

@@ -44,15 +44,13 @@ class Stack:
 
     async def broken(self) -> TurnwrightError:
         """Wait until a part ends that should not; returns what to tell."""
-        parts = [part for part in (self.worker, self.model) if part]
-        waits = {asyncio.ensure_future(part.wait()): part for part in parts}
+        waits = [asyncio.ensure_future(part.broken()) for part in (self.worker, self.model) if part]
         try:
             done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()
-        part = waits[done.pop()]
-        return part.failed(f"ended by itself with status {part.status}")
+        return done.pop().result()
 
 
 @asynccontextmanager

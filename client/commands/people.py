@@ -81,7 +81,7 @@ async def list_jobs(session: OfSession = None, as_json: AsJson = False) -> int |
 
 
 def _compact(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text if len(text) <= 60 else text[:59] + "…"
 
 

@@ -145,7 +145,7 @@ async def run(
     value = None if payload is None else parse_json(payload, "--payload")
     async with connected() as client:
         receipt = await client.run(session, runtime, value, action_id)
-        return await finish(client, receipt, wait=wait, as_json=as_json)
+        return await finish(client, receipt, wait=wait, as_json=as_json, runtime=runtime)
 
 
 def view_lines(view: SessionView, totals: UsageTotals | None) -> list[str]:

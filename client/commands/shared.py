@@ -52,8 +52,14 @@ def parse_json(text: str, what: str) -> Any:
         ) from None
 
 
-async def finish(client: Turnwright, receipt: Receipt, *, wait: bool, as_json: bool) -> int:
-    """Show a receipt or, where the person waits, the turn's end; returns the exit status."""
+async def finish(
+    client: Turnwright, receipt: Receipt, *, wait: bool, as_json: bool, runtime: str | None = None
+) -> int:
+    """Show a receipt or, where the person waits, the turn's end; returns the exit status.
+
+    Args:
+        runtime: the one that was asked for: its failure is the command's.
+    """
     if not wait:
         if as_json:
             output.print_json(receipt)
@@ -70,7 +76,12 @@ async def finish(client: Turnwright, receipt: Receipt, *, wait: bool, as_json: b
         output.print_json(result)
     else:
         show_result(result)
-    return output.OK if result.status == "committed" else output.FAILED_TURN
+    return output.OK if _succeeded(result, runtime) else output.FAILED_TURN
+
+
+def _succeeded(result: TurnResult, runtime: str | None) -> bool:
+    failed = {run.runtime_id for run in result.runs if run.status == "failed"}
+    return result.status == "committed" and runtime not in failed
 
 
 def show_result(result: TurnResult) -> None:
