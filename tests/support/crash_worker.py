@@ -3,8 +3,8 @@
     python -m tests.support.crash_worker            one worker, as `python -m worker`
     python -m tests.support.crash_worker --forks    starts workers on demand (`tests.support.worker_forks`)
 
-`arm(home, session_id, point)` leaves a file; whichever process reaches the point first takes the file away and
-sends itself SIGKILL, so exactly one process dies, once. A point is a place, a moment and how often:
+`arm(home, session_id, point)` leaves a file; whichever process reaches the point first takes the file away
+and sends itself SIGKILL, so exactly one process dies, once. A point is a place, a moment and how often:
 
     place     the activity, with the step of `call_model` and the name of `run_tool`: `call_model 1`
     moment    `started`, `returned` (its result is not reported yet)

@@ -56,7 +56,7 @@ class WorkerForks:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._forks: dict[str, Fork] = {}
-        self._started: dict[str, asyncio.Future[int]] = {}
+        self._started: dict[str, asyncio.Future[Fork]] = {}
 
     async def __aenter__(self) -> WorkerForks:
         self._process = await asyncio.create_subprocess_exec(
@@ -79,12 +79,10 @@ class WorkerForks:
         assert self._process.stdin is not None
         ready, log = self._home / f"{name}.ready", self._home / f"{name}.log"
         environ |= {**settings.to_env(), worker.READY_VARIABLE: str(ready)}
-        loop = asyncio.get_running_loop()
-        self._started[name] = loop.create_future()
+        self._started[name] = asyncio.get_running_loop().create_future()
         order = {"name": name, "log": str(log), "environ": environ}
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
-        fork = Fork(name, await self._started[name], log, loop.create_future())
-        self._forks[name] = fork
+        fork = await self._started[name]
         async with asyncio.timeout(START_S):
             while not ready.exists():
                 if fork.died.done():
@@ -97,11 +95,11 @@ class WorkerForks:
         async for line in self._process.stdout:
             told = json.loads(line)
             if "pid" in told:
-                self._started[told["name"]].set_result(told["pid"])
+                died = asyncio.get_running_loop().create_future()
+                fork = Fork(told["name"], told["pid"], self._home / f"{told['name']}.log", died)
+                self._forks[fork.name] = fork
+                self._started[fork.name].set_result(fork)
             else:
-                # the pid may have been read in the same moment, before `start` went on
-                while told["name"] not in self._forks:
-                    await asyncio.sleep(0)
                 self._forks[told["name"]].died.set_result(told["status"])
 
 
