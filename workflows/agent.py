@@ -76,9 +76,17 @@ class AgentWorkflow:
             if not planned.builtin
         }
         outcomes: list[ToolOutcome] = []
-        for planned in step.calls:
-            task = others.get(planned.index)
-            outcomes.append(await (task or self._run_tool(step.step, planned)))
+        try:
+            for planned in step.calls:
+                task = others.get(planned.index)
+                outcomes.append(await (task or self._run_tool(step.step, planned)))
+        except asyncio.CancelledError:
+            if self._waiting and workflow.cancellation_reason() is not None:
+                attributes.waiting_for(())  # nobody waits in a closed run
+            raise
+        finally:
+            for task in others.values():
+                task.cancel()  # one call that could not be run, or a stop, ends its siblings too
         return outcomes
 
     async def _run_tool(self, step: int, planned: PlannedCall) -> ToolOutcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from contextlib import suppress
 from typing import Any
 
 from temporalio import workflow
@@ -16,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from kernel.session import SessionState
     from kernel.wire import names
     from kernel.wire import session as wire
-    from kernel.wire.common import Deliver, JobRef, Report
+    from kernel.wire.common import Deliver, Failure, JobRef, Report
     from kernel.wire.ids import job_workflow, session_workflow, turn_workflow
     from kernel.wire.turn import JobInput, JobResult, TurnInput, TurnResult
 
@@ -47,11 +48,9 @@ class SessionWorkflow:
             order = self._state.next(effects.now())
             if isinstance(order, decide.End):
                 break
-            try:
+            with suppress(asyncio.CancelledError):
                 await self._carry_out(order)
-            except asyncio.CancelledError:
-                workflow.logger.info("cancellation of session %s asks it to end", self._input.session_id)
-                self._state.control(wire.Control(action="end"))
+            self._hear_cancellation()
         await workflow.wait_condition(workflow.all_handlers_finished)
         return wire.SessionResult(
             session_id=self._input.session_id,
@@ -139,6 +138,7 @@ class SessionWorkflow:
     def report(self, message: Report) -> None:
         """Record what a turn or a job tells."""
         self._state.report(message)
+        self._show()
 
     @workflow.query(name=names.STATE)
     def state(self) -> wire.SessionView:
@@ -146,6 +146,12 @@ class SessionWorkflow:
         return self._state.view()
 
     # Orders
+
+    def _hear_cancellation(self) -> None:
+        """A cancellation of the workflow asks the session to end, wherever it met the main loop."""
+        if workflow.cancellation_reason() is not None and not self._state.ending:
+            workflow.logger.info("cancellation of session %s asks it to end", self._input.session_id)
+            self._state.control(wire.Control(action="end"))
 
     async def _open(self) -> None:
         if self._input.snapshot:
@@ -202,7 +208,7 @@ class SessionWorkflow:
         timeout = None if order.until is None else max(0.0, order.until - effects.now())
         try:
             await workflow.wait_condition(self._has_order, timeout=timeout, timeout_summary="next deadline")
-        except asyncio.TimeoutError:
+        except TimeoutError:
             return
 
     def _has_order(self) -> bool:
@@ -238,7 +244,13 @@ class SessionWorkflow:
                 parent_close_policy=workflow.ParentClosePolicy.ABANDON,
                 search_attributes=attributes.of(session_id, turn_id, "running"),
                 static_summary=f"turn {turn_id} of {session_id}",
+                static_details=f"Action `{order.queued.action_id}`, {order.queued.origin}.",
             )
+        except asyncio.CancelledError:
+            # Whoever cancelled the session cancelled the start too; nobody hears how such a turn ends.
+            stopped = Failure(code=Code.TURN_STOPPED, message="the session was cancelled as the turn started")
+            self._state.turn_ended(None, stopped)
+            raise
         except (FailureError, WorkflowAlreadyStartedError) as error:
             self._state.turn_ended(None, effects.failure_of(error))
             return
@@ -249,6 +261,7 @@ class SessionWorkflow:
             self._state.turn_ended(await turn)
         except ChildWorkflowError as error:
             self._state.turn_ended(None, effects.failure_of(error))
+        self._show()
 
     async def _stop_turn(self, order: decide.StopTurn) -> None:
         self._state.stop_sent()
@@ -270,9 +283,12 @@ class SessionWorkflow:
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 search_attributes=attributes.of(session_id, job.turn_id, "running"),
                 static_summary=f"{job.runtime_id} after turn {job.turn_id}",
+                static_details=f"Job `{job.job_id}` of `{session_id}`"
+                + (", the next action waits for it." if job.settle else "."),
             )
         except (FailureError, WorkflowAlreadyStartedError) as error:
             workflow.logger.info("job %s runs or ran already: %s", job.job_id, error)
+            self._state.job_lost(job.job_id)
             return
         self._watch(self._watch_job(job.job_id, handle))
 
@@ -282,7 +298,10 @@ class SessionWorkflow:
             await handle
         except ChildWorkflowError as error:
             workflow.logger.warning("job %s failed: %s", job_id, effects.failure_of(error))
-        self._state.job_ended(job_id)
+            self._state.job_lost(job_id)
+        else:
+            self._state.job_ended(job_id)
+        self._show()
 
     async def _note(self, order: decide.NoteApproval | decide.NoteInterjection) -> None:
         session_id = self._input.session_id
@@ -311,6 +330,7 @@ class SessionWorkflow:
             applied = await effects.configure_session(request, wire.Applied)
             refused = applied.refused
         except ActivityError as error:
+            _pass_on_cancellation(error)
             refused = effects.failure_of(error)
         self._state.applied(order, refused)
 
@@ -325,12 +345,15 @@ class SessionWorkflow:
         try:
             found = await effects.reconcile_jobs(request, wire.ReconciledJobs)
         except ActivityError as error:
+            _pass_on_cancellation(error)
             workflow.logger.warning("jobs could not be asked for: %s", effects.failure_of(error))
             found = wire.ReconciledJobs()
-        self._state.reconciled(order, found.ended)
+        self._state.reconciled(order, found.ended, effects.now())
 
     async def _continue_as_new(self) -> None:
         await workflow.wait_condition(workflow.all_handlers_finished)
+        if not isinstance(self._state.next(effects.now()), decide.ContinueAsNew):
+            return  # a message came in while the handlers drained
         snapshot = self._state.snapshot().model_copy(update={"turns_queue": self._turns_queue})
         workflow.continue_as_new(wire.SessionInput(session_id=self._input.session_id, snapshot=snapshot))
 
@@ -341,8 +364,7 @@ class SessionWorkflow:
         try:
             return await effects.remember(activity, argument, result_type, summary, patience=None)
         except ActivityError as error:
-            if effects.is_cancelled(error):
-                raise asyncio.CancelledError from error
+            _pass_on_cancellation(error)
             self._state.refused(effects.failure_of(error))
             return None
 
@@ -363,6 +385,11 @@ class SessionWorkflow:
         if waiting_for != self._waiting_for:
             self._waiting_for = waiting_for
             attributes.waiting_for(waiting_for)
+
+
+def _pass_on_cancellation(error: ActivityError) -> None:
+    if effects.is_cancelled(error):
+        raise asyncio.CancelledError from error
 
 
 def _incarnation(run_id: str) -> str:

@@ -35,7 +35,7 @@ KEPT_ACTIONS = 64
 KEPT_APPROVALS = 64
 KEPT_NOTICES = 16
 JOB_GRACE_S = 60.0
-"""How long past its limits a job may stay silent before Session asks for it."""
+"""How long past its limits, and then past each question, a job may stay silent before Session asks for it."""
 
 
 class SessionState:
@@ -62,7 +62,10 @@ class SessionState:
         self._mirrored: SessionStatus = snapshot.status
         self._stop: orders.StopTurn | None = None
         self._outbox: list[orders.NoteApproval | orders.Forward] = []
-        self._asked: set[str] = set()
+        # A continued session no longer watches the jobs that it started before: it asks when they are late.
+        self._unwatched = set(self.jobs)
+        self._lost: set[str] = set()
+        self._asked: dict[str, float] = {}
         self._renew = False
 
     # Recording: what handlers call
@@ -119,8 +122,10 @@ class SessionState:
     def report(self, report: Report) -> None:
         """Record what a turn or a job tells."""
         if report.approval_opened and report.approval_opened.ref not in self.approvals:
-            self.approvals[report.approval_opened.ref] = report.approval_opened
-            self._outbox.append(orders.NoteApproval(report.approval_opened))
+            # Set, so that it is written: whoever reads `state` elsewhere does not know our defaults.
+            approval = report.approval_opened.model_copy(update={"status": "open"})
+            self.approvals[approval.ref] = approval
+            self._outbox.append(orders.NoteApproval(approval))
         if report.approval_closed:
             self._withdraw(self.approvals.get(report.approval_closed))
         if report.job_ended:
@@ -257,15 +262,25 @@ class SessionState:
     def job_ended(self, job_id: str) -> None:
         """A job reported, or was found dead."""
         self.jobs.pop(job_id, None)
+        self._asked.pop(job_id, None)
+        self._unwatched.discard(job_id)
+        self._lost.discard(job_id)
 
-    def reconciled(self, order: orders.Reconcile, ended: dict[str, str]) -> None:
+    def job_lost(self, job_id: str) -> None:
+        """A job runs unwatched, or its workflow failed: how it stands must be asked."""
+        if job_id in self.jobs:
+            self._unwatched.add(job_id)
+            self._lost.add(job_id)
+
+    def reconciled(self, order: orders.Reconcile, ended: dict[str, str], now: float) -> None:
         """Some silent jobs are over; the others are asked again only after another grace period."""
         for job_id in order.job_ids:
+            self._lost.discard(job_id)
             if job_id in ended:
                 self.job_ended(job_id)
                 self._notice(Code.WORKFLOW_FAILED, f"job {job_id} ended without a report: {ended[job_id]}")
             else:
-                self._asked.add(job_id)
+                self._asked[job_id] = now
 
     def refused(self, failure: Failure) -> None:
         """The store refused what was recorded; people see why."""
@@ -384,9 +399,12 @@ class SessionState:
         return open_job.started_at + open_job.job.max_settle_wait_ms / 1000
 
     def _silent(self, job_id: str, now: float) -> bool:
-        return job_id not in self._asked and self._report_deadline(self.jobs[job_id]) <= now
+        return job_id in self._lost or self._report_deadline(job_id) <= now
 
-    def _report_deadline(self, open_job: OpenJob) -> float:
+    def _report_deadline(self, job_id: str) -> float:
+        if job_id in self._asked:
+            return self._asked[job_id] + JOB_GRACE_S
+        open_job = self.jobs[job_id]
         limit = (open_job.job.max_queue_ms + open_job.job.max_execution_ms) / 1000 + JOB_GRACE_S
         return (open_job.started_at or 0.0) + limit
 
@@ -394,6 +412,7 @@ class SessionState:
         deadlines = [a.deadline for a in self.approvals.values() if a.status == "open"]
         if self.queue and not self.running and self.status == "active":
             deadlines += [self._settle_deadline(open_job) for open_job in self.jobs.values()]
+        deadlines += [self._report_deadline(job_id) for job_id in sorted(self._unwatched)]
         ahead = [deadline for deadline in deadlines if deadline > now]
         return min(ahead) if ahead else None
 

@@ -295,17 +295,31 @@ def test_a_silent_job_is_asked_for_once_and_then_forgotten_when_dead() -> None:
     assert state.next(NOW + 10) == decide.Wait(None)
     order = state.next(NOW + 62)
     assert order == decide.Reconcile(("j",))
-    state.reconciled(order, {"j": "its workflow is terminated"})
+    state.reconciled(order, {"j": "its workflow is terminated"}, NOW + 62)
     assert not state.jobs
     assert state.notices[-1].code == Code.WORKFLOW_FAILED
 
 
-def test_a_silent_job_that_still_runs_is_not_asked_for_again() -> None:
+def test_a_silent_job_that_still_runs_is_asked_for_again_after_another_grace_period() -> None:
     state = with_job(max_queue_ms=1_000, max_execution_ms=1_000)
     order = state.next(NOW + 62)
     assert isinstance(order, decide.Reconcile)
-    state.reconciled(order, {})
+    state.reconciled(order, {}, NOW + 62)
     assert state.next(NOW + 63) == decide.Wait(None)
+    assert state.next(NOW + 62 + 60) == decide.Reconcile(("j",))
+
+
+def test_a_job_whose_workflow_failed_is_asked_for_at_once() -> None:
+    state = with_job()
+    state.job_lost("j")
+    assert state.next(NOW) == decide.Reconcile(("j",))
+
+
+def test_a_continued_session_wakes_to_ask_for_a_job_that_nobody_watches() -> None:
+    snapshot = with_job(max_queue_ms=1_000, max_execution_ms=1_000).snapshot()
+    started = snapshot.jobs[0].started_at
+    assert started is not None
+    assert SessionState("s", snapshot).next(NOW) == decide.Wait(started + 62)
 
 
 # Configuration, interjections, failures
