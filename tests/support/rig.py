@@ -48,6 +48,16 @@ class Rig:
     model: ModelServer
     home: Path
     workers: list[Any] = field(default_factory=list)
+    parts: worker.Parts | None = None
+
+    @asynccontextmanager
+    async def polling(self, *interceptors: Interceptor) -> AsyncIterator[None]:
+        """Poll in this process while the body runs; for a rig that was made without a worker."""
+        assert self.parts is not None
+        async with AsyncExitStack() as stack:
+            for one in worker.build_workers(self.parts, interceptors):
+                await stack.enter_async_context(one)
+            yield
 
     async def session(
         self, session_id: str | None = None, packages: list[str] | None = None, **more: Any
@@ -139,7 +149,7 @@ async def rig(
         if url is None:
             await migrate.upgrade(settings.store_url)
         parts = await worker.assemble(settings, stack)
-        built = Rig(settings, parts.client, parts.store, model, tmp_path)
+        built = Rig(settings, parts.client, parts.store, model, tmp_path, parts=parts)
         if start_worker:
             for one in worker.build_workers(parts, interceptors):
                 built.workers.append(await stack.enter_async_context(one))

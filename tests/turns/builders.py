@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,7 @@ async def topics(r: Rig, session: SessionDriver) -> list[tuple[str, Any]]:
 
 def tool(name: str, body: str, parameters: str = '{"type": "object"}', **options: object) -> str:
     """Source of one tool's registration: a handler and its `register_tool` call."""
-    safe = name.replace("-", "_")
+    safe = re.sub(r"\W", "_", name)
     lines = "\n".join(f"    {line}" for line in body.splitlines())
     given = "".join(f", {key}={value!r}" for key, value in options.items())
     return (
