@@ -8,7 +8,7 @@ workflow task and be retried for ever (DESIGN §4, rules 1 and 2).
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn, Self
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -19,6 +19,7 @@ from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions
 from temporalio.converter import (
     ActivitySerializationContext,
     DataConverter,
+    EncodingPayloadConverter,
     SerializationContext,
 )
 from temporalio.exceptions import ApplicationError, FailureError
@@ -51,7 +52,8 @@ class WirePayloadConverter(PydanticPayloadConverter):
     """JSON by pydantic without unset fields, bounded in size and depth, checked against the type."""
 
     def __init__(self) -> None:
-        super().__init__(ToJsonOptions(exclude_unset=True))
+        # The SDK makes several converters for every activity and workflow task: they share what has no state.
+        self.converters = _encodings()
         self._results = False
 
     def with_context(self, context: SerializationContext) -> Self:
@@ -142,6 +144,11 @@ class WirePayloadConverter(PydanticPayloadConverter):
             refuse(Code.WIRE_TOO_LARGE, f"{where}: {size} bytes given, {MAX_PAYLOAD_BYTES} accepted")
         if encoding == _JSON and (fault := shape_fault(payload.data)):
             refuse(Code.WIRE_MALFORMED, f"{where}: JSON {fault}")
+
+
+@functools.cache
+def _encodings() -> Mapping[bytes, EncodingPayloadConverter]:
+    return PydanticPayloadConverter(ToJsonOptions(exclude_unset=True)).converters
 
 
 def data_converter(settings: Settings) -> DataConverter:
