@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.generations import Generations, Place
-from kernel.binding import Bound, InputBinding, bind
+from kernel.binding import Bound, bind
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import WELL_KNOWN
 from kernel.schemas import problem
@@ -30,12 +30,8 @@ async def bound_inputs(
     outputs = await runs.get_outputs(conn, place.turn_id, upstream)
     schemas = await _schemas(generations, place, upstream)
     providers = _providers(place, upstream)
-    bindings = {
-        name: InputBinding.model_validate(binding.model_dump(by_alias=True, exclude_unset=True))
-        for name, binding in declared.items()
-    }
     values = {runtime_id: run.output for runtime_id, run in outputs.items()}
-    return bind(bindings, values, providers, lambda ref, value: problem(schemas[ref], value))
+    return bind(declared, values, providers, lambda ref, value: problem(schemas[ref], value))
 
 
 def missing_input(bound: Bound) -> TurnwrightError:

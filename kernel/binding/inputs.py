@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from kernel.binding.pointer import MISSING, select
+from kernel.manifest import ContractReference, InputBinding, RuntimeReference
 from kernel.wire.base import Json
 
 Validate = Callable[[str, Json], str | None]
@@ -23,30 +21,6 @@ Validate = Callable[[str, Json], str | None]
 
 Returns None when it fits and else says what is wrong; raises KeyError for a schema nobody publishes.
 """
-
-
-class InputSource(BaseModel):
-    """`from`: a runtime of the package, a contract, or a kernel input."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    runtime: str | None = None
-    contract: str | None = None
-    cardinality: Literal["one", "all"] = "one"
-    kernel: str | None = None
-
-
-class InputBinding(BaseModel):
-    """One entry of `io.inputs`, read from its manifest JSON (camelCase)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-    source: InputSource = Field(alias="from")
-    scope: Literal["turn", "committed"] = "turn"
-    select: str | None = None
-    required: bool = True
-    accepts: str | None = None
-    record_as: str | None = Field(default=None, alias="recordAs")
 
 
 class Trouble(StrEnum):
@@ -132,12 +106,12 @@ class _Binder:
     def slot(self, name: str, binding: InputBinding) -> Json:
         source = binding.source
         producers = self._producers(binding)
-        if source.contract is not None and source.cardinality == "all":
+        if isinstance(source, ContractReference) and source.cardinality == "all":
             items = [self._item(binding, producer) for producer in producers]
             self._check_accepts(binding, [item["value"] for item in items])
             return {"items": items}
         if len(producers) > 1:
-            message = f"{source.contract} has several providers, {producers[0]} is taken"
+            message = f"{_named(binding)} has several providers, {producers[0]} is taken"
             self.report(Trouble.SEVERAL_PROVIDERS, name, message)
         item = self._item(binding, producers[0])
         self._check_accepts(binding, item["value"])
@@ -145,15 +119,16 @@ class _Binder:
 
     def _producers(self, binding: InputBinding) -> list[str]:
         source = binding.source
-        if binding.scope != "turn" or source.kernel is not None:
+        if binding.scope != "turn" or not isinstance(source, RuntimeReference | ContractReference):
             raise _NoValueError(Trouble.UNSUPPORTED, "only runtimes and contracts of this turn can be bound")
-        known = (
-            (source.runtime or "",) if source.contract is None else self._providers.get(source.contract, ())
-        )
+        known: Sequence[str] = ()
+        if isinstance(source, RuntimeReference):
+            known = (source.runtime,)
+        else:
+            known = self._providers.get(source.contract, ())
         producers = sorted(producer for producer in known if producer in self._outputs)
         if not producers:
-            message = f"{source.contract or source.runtime} has no value in this turn"
-            raise _NoValueError(Trouble.NO_VALUE, message)
+            raise _NoValueError(Trouble.NO_VALUE, f"{_named(binding)} has no value in this turn")
         return producers
 
     def _item(self, binding: InputBinding, producer: str) -> dict[str, Json]:
@@ -164,9 +139,10 @@ class _Binder:
     def _value(self, binding: InputBinding, producer: str) -> Json:
         """The selected part of one output, which as a whole satisfies its contract."""
         output = self._outputs[producer]
-        problem = self._judge_contract(binding.source.contract, output)
+        contract = binding.source.contract if isinstance(binding.source, ContractReference) else None
+        problem = self._judge_contract(contract, output)
         if problem:
-            message = f"the output of {producer} breaks {binding.source.contract}: {problem}"
+            message = f"the output of {producer} breaks {contract}: {problem}"
             raise _NoValueError(Trouble.CONTRACT_INVALID, message)
         value = output if binding.select is None else select(output, binding.select)
         if value is MISSING:
@@ -192,3 +168,8 @@ class _Binder:
             raise _NoValueError(Trouble.ACCEPTS_UNRESOLVED, message) from None
         if problem:
             raise _NoValueError(Trouble.ACCEPTS_INVALID, f"not accepted by {binding.accepts}: {problem}")
+
+
+def _named(binding: InputBinding) -> str:
+    source = binding.source
+    return source.contract if isinstance(source, ContractReference) else getattr(source, "runtime", "")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.binding.inputs import Bound, InputBinding, Trouble, bind
+from kernel.binding.inputs import Bound, Trouble, bind
+from kernel.manifest import InputBinding
 
 OUTPUTS = {
     "q/b": {"segments": [{"text": "B"}], "n": 2},
@@ -67,7 +68,6 @@ def test_all_providers_come_by_id() -> None:
         ({"from": {"contract": "bad@1"}, "select": "/n"}, Trouble.CONTRACT_INVALID),
         ({"from": {"runtime": "p/a"}, "accepts": "no.json"}, Trouble.ACCEPTS_INVALID),
         ({"from": {"runtime": "p/a"}, "accepts": "contract:gone@1"}, Trouble.ACCEPTS_UNRESOLVED),
-        ({"from": {"kernel": "turn-digest@1"}}, Trouble.UNSUPPORTED),
         (
             {"from": {"contract": "story@2"}, "scope": "committed", "recordAs": "last"},
             Trouble.UNSUPPORTED,
@@ -83,6 +83,11 @@ def test_an_input_without_value_has_no_slot_and_leaves_the_others_alone(
     assert list(result.slots) == ["good"]
     assert result.missing == ("v" if required else None)
     assert troubles(result) == [("v", trouble)]
+
+
+def test_a_kernel_input_is_not_bound_in_this_version() -> None:
+    result = bound(v={"from": {"kernel": "turn-digest@1"}})
+    assert (result.missing, troubles(result)) == ("v", [("v", Trouble.UNSUPPORTED)])
 
 
 def test_the_first_required_one_is_named() -> None:
