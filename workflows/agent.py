@@ -38,6 +38,7 @@ class AgentWorkflow:
         started = effects.now()
         step = loop.start()
         while not isinstance(step, Done):
+            effects.heed_cancellation()
             if isinstance(step, Ask):
                 step = loop.on_reply(await self._ask(step, self._remaining_ms(started)))
             else:
@@ -121,7 +122,8 @@ class AgentWorkflow:
         )
         self._wait_for(ref)
         await self._tell(Report(approval_opened=approval))
-        await workflow.wait_condition(lambda: ref in self._answers)
+        await workflow.wait_condition(lambda: ref in self._answers or effects.cancellation_requested())
+        effects.heed_cancellation()
         self._wait_for(None, done=ref)
         return self._answers[ref]
 

@@ -7,6 +7,7 @@ counted, inside `call_model` (rule 4).
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -155,6 +156,23 @@ def is_cancelled(error: BaseException) -> bool:
     """Whether an error is a cancellation, bare or wrapped by an activity or a child."""
     cause = error.cause if isinstance(error, ActivityError | ChildWorkflowError) else error
     return isinstance(cause, CancelledError)
+
+
+def cancellation_requested() -> bool:
+    """Whether somebody asked this workflow to stop, however long ago."""
+    return workflow.cancellation_reason() is not None
+
+
+def heed_cancellation() -> None:
+    """Raise a cancellation that was asked for.
+
+    One that arrives together with an activity's result is swallowed by the wait for that result.
+
+    Raises:
+        asyncio.CancelledError: when this workflow shall stop.
+    """
+    if cancellation_requested():
+        raise asyncio.CancelledError
 
 
 def refused(failure: Failure) -> ApplicationError:

@@ -127,7 +127,10 @@ class TurnWorkflow:
     async def _next_change(self) -> None:
         seen = self._settled
         if not self._progress.stage_done():
-            await workflow.wait_condition(lambda: self._settled != seen or self._stop is not None)
+            await workflow.wait_condition(
+                lambda: self._settled != seen or self._stop is not None or effects.cancellation_requested()
+            )
+            effects.heed_cancellation()
 
     async def _run_node(self, runtime_id: str) -> None:
         """Run one node; every ending is an end state, so that one node never fails the turn."""
