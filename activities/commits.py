@@ -16,7 +16,7 @@ from temporalio import activity
 from activities.apply import Applier
 from activities.generations import Generation, Generations
 from kernel.binding import story_text
-from kernel.commit.plan import Refusal, Rejected, RunCommit, StagedRun, check_story, prepare
+from kernel.commit.plan import Refusal, Rejected, RunCommit, StagedRun, check_job, check_story, prepare
 from kernel.errors import Code, TurnwrightError
 from kernel.schedule import Graph, build, cascade
 from kernel.wire import names
@@ -98,15 +98,16 @@ class CommitActivities:
             )
             return status, result.reason, result.message
         try:
-            prepared = prepare(
-                await _staged(
-                    conn, self._generations, commit.turn_id, [commit.runtime_id], owner=commit.job_id
-                )
+            staged = await _staged(
+                conn, self._generations, commit.turn_id, [commit.runtime_id], owner=commit.job_id
             )
+            for run in staged:
+                check_job(run)
+            prepared = prepare(staged)
             applier = Applier(conn, commit.session_id, commit.turn_id)
             async with savepoint(conn):
-                for run in prepared.commits:
-                    await applier.apply(run)
+                for job_run in prepared.commits:
+                    await applier.apply(job_run)
         except (Rejected, TurnwrightError) as error:
             return "failed", error.code, outline(str(error))
         return "succeeded", "", ""

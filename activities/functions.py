@@ -56,13 +56,19 @@ class FunctionActivities:
                 if recorded := await _recorded(conn, place):
                     return recorded
             if run.job_id:
-                async with self._store.write() as conn:
-                    await jobs.start(conn, run.job_id)
+                run = await self._start_job(place, run)
             try:
                 result = await self._run(place, run)
             except TurnwrightError as error:
                 return await self._failed(place, error)
             return await self._store_result(place, result)
+
+    async def _start_job(self, place: Place, run: RunFunction) -> RunFunction:
+        """A job counts as running from here on; the handler's own limit holds beside the job's."""
+        async with self._store.write() as conn:
+            await jobs.start(conn, run.job_id or "")
+        own_ms = place.generation.runtime_plan(place.runtime_id).timeout_ms
+        return run.model_copy(update={"timeout_ms": min(run.timeout_ms, own_ms)})
 
     async def _run(self, place: Place, run: RunFunction) -> HandlerResult:
         own, journal = OwnData(self._store, place), Journal(self._store, place)

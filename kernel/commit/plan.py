@@ -108,6 +108,19 @@ def prepare(runs: Sequence[StagedRun]) -> Prepared:
     return Prepared(tuple(commits), tuple(refusals))
 
 
+def check_job(run: StagedRun) -> None:
+    """Refuse a detached run that changes more than its package's own data. Spec: plugin-model §18.
+
+    Raises:
+        TurnwrightError: `commit.proposal-invalid`.
+    """
+    for proposal in run.proposals:
+        if not str(proposal["type"]).startswith("plugin.data"):
+            message = f"a job cannot commit {proposal['type']}"
+            accepted = "changes of its package's own data"
+            raise TurnwrightError(Code.COMMIT_PROPOSAL, message, where=run.runtime_id, accepted=accepted)
+
+
 def refuse(run: StagedRun, optional: bool, code: Code, message: str) -> Refusal:
     """A dropped run, or the end of the turn when it must not be dropped."""
     if not optional:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +77,16 @@ def meet(folder: Path, own: str, other: str) -> str:
         f"Path({str(folder / own)!r}).touch()\n"
         f"while not Path({str(folder / other)!r}).exists():\n    await asyncio.sleep(0.01)\n"
     )
+
+
+async def until(look: Any, found: Any, timeout_s: float = 10.0) -> Any:
+    """What `await look()` gives as soon as `found` of it is true."""
+    async with asyncio.timeout(timeout_s):
+        while True:
+            seen = await look()
+            if found(seen):
+                return seen
+            await asyncio.sleep(0.02)
 
 
 def ended(result: dict[str, Any]) -> dict[str, str]:

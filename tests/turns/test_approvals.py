@@ -17,7 +17,7 @@ from store import approvals
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.packages import story_with
 from tests.support.rig import Rig, SessionDriver, rig
-from tests.turns.builders import answers, entry, records, tool
+from tests.turns.builders import answers, entry, records, tool, until
 
 pytestmark = pytest.mark.slow
 
@@ -58,9 +58,7 @@ async def waiting_for(client: Client, query: str) -> list[str]:
 
 async def eventually(look: Any, expected: Any, timeout_s: float = 10.0) -> None:
     """Visibility is written behind the workflow: look until it shows `expected`."""
-    async with asyncio.timeout(timeout_s):
-        while await look() != expected:
-            await asyncio.sleep(0.05)
+    await until(look, lambda found: found == expected, timeout_s)
 
 
 async def inbox(r: Rig, session: SessionDriver) -> dict[str, str]:
