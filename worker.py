@@ -35,7 +35,7 @@ from activities.functions import FunctionActivities
 from activities.generations import Generations
 from activities.jobs import JobActivities
 from activities.models import WIRES
-from activities.models.http import close_shared_client, shared_client
+from activities.models.http import close_shared_client
 from activities.models.paid import ModelCalls
 from activities.models.slots import Slot, load_slots
 from activities.network import Network
@@ -89,6 +89,7 @@ class Parts:
     store: Store
     catalog: Catalog
     slots: dict[str, Slot]
+    network: Network
 
 
 def main() -> None:
@@ -133,10 +134,12 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Parts:
     store = await Store.open(settings.store_url)
     stack.push_async_callback(store.close)
     stack.push_async_callback(close_shared_client)
+    network = Network(**settings.network.model_dump())
+    stack.push_async_callback(network.close)
     client = await connect(settings)
     await ensure_attributes(client)
     catalog = Catalog(store, bundled("plugins"), settings.packages.path, settings.home / "cache" / "packages")
-    return Parts(settings, client, store, catalog, slots)
+    return Parts(settings, client, store, catalog, slots, network)
 
 
 def build_workers(parts: Parts, interceptors: tuple[Interceptor, ...] = ()) -> list[Worker]:
@@ -192,7 +195,7 @@ def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
         commits.commit_job,
         JobActivities(store, parts.client).reconcile_jobs,
     ]
-    return leaf, [FunctionActivities(store, generations, models, Network(shared_client())).run_function]
+    return leaf, [FunctionActivities(store, generations, models, parts.network).run_function]
 
 
 def bundled(name: str) -> Path:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+import ssl
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,12 +30,20 @@ class Network:
     """Sends what a runtime declared in `permissions.http`.
 
     Args:
+        ca_file: further certificates to trust, in PEM.
         allow_private: let requests reach private and loopback addresses; for tests of packages.
     """
 
-    def __init__(self, client: httpx.AsyncClient, *, allow_private: bool = False) -> None:
-        self._client = client
+    def __init__(self, *, ca_file: Path | None = None, allow_private: bool = False) -> None:
+        trust = ssl.create_default_context()
+        if ca_file is not None:
+            trust.load_verify_locations(ca_file)
+        self._client = httpx.AsyncClient(verify=trust, trust_env=False, follow_redirects=False)
         self._allow_private = allow_private
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._client.aclose()
 
     async def fetch(self, permissions: Sequence[HttpPermission], params: dict[str, Json]) -> Json:
         """One request.
@@ -55,9 +65,7 @@ class Network:
     async def _send(self, url: str, method: str, params: dict[str, Json]) -> Json:
         timeout = min(float(params.get("timeoutMs") or TIMEOUT_S * 1000) / 1000, TIMEOUT_S)
         request: dict[str, Any] = {"headers": params.get("headers") or {}, "content": params.get("body")}
-        async with self._client.stream(
-            method, url, timeout=timeout, follow_redirects=False, **request
-        ) as reply:
+        async with self._client.stream(method, url, timeout=timeout, **request) as reply:
             body = bytearray()
             async for chunk in reply.aiter_bytes():
                 body += chunk

@@ -27,8 +27,8 @@ CONFIG_NAME = "turnwright.toml"
 Flag = Annotated[bool, Strict()]
 Count = Annotated[int, Strict(), Field(ge=1)]
 Name = Annotated[str, Field(min_length=1)]
-Role = Literal["workflows", "functions", "models", "tools"]
-ROLES: tuple[Role, ...] = ("workflows", "functions", "models", "tools")
+Role = Literal["workflows", "functions"]
+ROLES: tuple[Role, ...] = ("workflows", "functions")
 
 
 class Section(BaseModel):
@@ -120,6 +120,16 @@ class WorkerSettings(Section):
     max_cached_workflows: Count = 1_000
 
 
+class NetworkSettings(Section):
+    """Requests of package code. `ca_file`: further certificates to trust, in PEM.
+
+    `allow_private` lets them reach private and loopback addresses: for tests of packages alone.
+    """
+
+    ca_file: Path | None = None
+    allow_private: Flag = False
+
+
 class TelemetrySettings(Section):
     """Where spans go: an OTLP endpoint (HTTP), a file of JSON lines, or nowhere."""
 
@@ -151,6 +161,7 @@ class Settings(Section):
     deployment: DeploymentSettings = Field(default_factory=DeploymentSettings)
     approvals: ApprovalSettings = Field(default_factory=ApprovalSettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
+    network: NetworkSettings = Field(default_factory=NetworkSettings)
     telemetry: TelemetrySettings = Field(default_factory=TelemetrySettings)
 
     @property
@@ -243,11 +254,14 @@ def _absolute(
     if telemetry.trace_file:
         trace_file = anchored(telemetry.trace_file, "telemetry", "trace_file")
         telemetry = telemetry.model_copy(update={"trace_file": trace_file})
+    network = settings.network
+    if network.ca_file:
+        network = network.model_copy(update={"ca_file": anchored(network.ca_file)})
     temporal = settings.temporal
     if isinstance(temporal.tls, TlsSettings):
         files = {k: anchored(v) for k, v in temporal.tls if isinstance(v, Path)}
         temporal = temporal.model_copy(update={"tls": temporal.tls.model_copy(update=files)})
-    changes = {"packages": packages, "telemetry": telemetry, "temporal": temporal}
+    changes = {"packages": packages, "telemetry": telemetry, "network": network, "temporal": temporal}
     return settings.model_copy(update={"home": settings.home.absolute(), **changes})
 
 

@@ -58,7 +58,7 @@ build_id = "b"
 [approvals]
 deadline_s = 60
 [worker]
-roles = ["workflows", "models"]
+roles = ["workflows", "functions"]
 sandbox = true
 max_concurrent_activities = 7
 [telemetry]
@@ -77,7 +77,7 @@ def test_every_table_of_the_file_is_read(tmp_path: Path) -> None:
     assert settings.encryption.previous_key_envs == ("K0",)
     assert (settings.deployment.name, settings.deployment.build_id) == ("d", "b")
     assert settings.approvals.deadline_s == 60
-    assert settings.worker.roles == ("workflows", "models")
+    assert settings.worker.roles == ("workflows", "functions")
     assert settings.worker.max_concurrent_activities == 7
     assert settings.telemetry.otlp_endpoint == "http://otel:4318"
 
@@ -91,7 +91,7 @@ def test_environment_lies_over_the_file(tmp_path: Path) -> None:
         "TURNWRIGHT_STORE": "sqlite:///x.db",
         "TURNWRIGHT_PACKAGES": "a:/b",
         "TURNWRIGHT_ENCRYPTION_KEY_ENV": "K9",
-        "TURNWRIGHT_ROLES": "models, tools",
+        "TURNWRIGHT_ROLES": "functions, workflows",
         "TURNWRIGHT_SANDBOX": "false",
         "TURNWRIGHT_APPROVAL_DEADLINE_S": "5",
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://general",
@@ -104,7 +104,7 @@ def test_environment_lies_over_the_file(tmp_path: Path) -> None:
     assert settings.store_url == "sqlite:///x.db"
     assert settings.packages.path == (tmp_path / "a", Path("/b"))
     assert settings.encryption.key_env == "K9"
-    assert settings.worker.roles == ("models", "tools")
+    assert settings.worker.roles == ("functions", "workflows")
     assert not settings.worker.sandbox
     assert settings.approvals.deadline_s == 5
     assert settings.telemetry.otlp_endpoint == "http://general"
@@ -148,7 +148,7 @@ REFUSED = {
         "",
         {"TURNWRIGHT_ROLES": "cook"},
         "TURNWRIGHT_ROLES: worker.roles.0",
-        "models",
+        "functions",
     ),
     "file that is not there": ("", {"TURNWRIGHT_CONFIG": "no.toml"}, "no.toml", "TOML"),
     "broken inheritance": ("", {"TURNWRIGHT_SETTINGS": "{}"}, "TURNWRIGHT_SETTINGS", ""),
