@@ -123,7 +123,8 @@ def test_a_function_plan_has_edges_effects_and_times() -> None:
     runtime = (
         "schedule: { stage: post-turn, every: 2, needs: [a.b@1],"
         " after: [{ contract: c.d@1, cardinality: all }], detached: { settle: true } }\n"
-        "  io: { inputs: { s: { from: { contract: narrative-engine@2 }, select: /segments, required: false } } }\n"
+        "  io: { inputs: { s: { from: { contract: narrative-engine@2 }, select: /segments,"
+        " required: false } } }\n"
         "  function: { timeoutMs: 5000 }\n"
         "  effects: { reads: ['state:*'], writes: ['plugin-data:self:n'], parallelSafe: true }"
     )

@@ -455,7 +455,10 @@ def test_any_manifest_is_read_or_refused(plugin: dict[str, Any], runtime: dict[s
 
 
 def test_reading_is_the_same_every_time() -> None:
-    content = files({"versoin": 1, "x": 2}, {"b": {"schedule": {}}, "a": needs("pkg/a")})
+    content = files(
+        {"versoin": 1, "x": 2},
+        {"b": {"schedule": {}}, "a": {"schedule": {"stage": "post-turn", "needs": ["pkg/a"]}}},
+    )
     backwards = dict(reversed(content.items()))
     assert load(content) == load(backwards)
 

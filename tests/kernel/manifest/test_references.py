@@ -82,7 +82,8 @@ def test_two_schemas_of_one_contract_must_agree() -> None:
 
 
 def test_schema_problem_is_reported_once() -> None:
-    content = files({}, {"a": FOLLOWED, "b": FOLLOWED}, **{"schemas/s.json": b"{"})
+    followed = agent(io={"payloadSchema": "../../schemas/s.json"})
+    content = files({}, {"a": followed, "b": followed}, **{"schemas/s.json": b"{"})
     assert only(content).file == "schemas/s.json"
 
 
