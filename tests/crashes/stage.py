@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import os
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -94,6 +94,13 @@ async def usage_of_nodes(session: SessionDriver, turn_id: str) -> int:
     """Model calls that the nodes of a turn say they made."""
     graph: dict[str, Any] = await session.turn(turn_id).query(names.GRAPH)
     return sum(node.get("usage", {}).get("calls", 0) for node in graph["nodes"])
+
+
+async def until(found: Callable[[], object], timeout_s: float = 30.0) -> None:
+    """Look until `found()` is true: for what a process leaves in a file."""
+    async with asyncio.timeout(timeout_s):
+        while not found():  # noqa: ASYNC110 - a file tells nobody
+            await asyncio.sleep(0.01)
 
 
 def lanes() -> int:

@@ -54,7 +54,7 @@ class Reply(BaseModel):
         status, headers, body: a response that is no stream, when `status` is not 200 or `body` is set.
         stall_after: send this many chunks, then keep the connection open in silence.
         cut_after: send this many chunks, then abort the connection.
-        hold: send everything but the last chunk, then wait for `release`.
+        hold: send everything but the last chunk, then wait for `release`, or until the client leaves.
         when: answer only a call whose body contains this.
         times: how often this reply serves; 0 is for ever.
     """
@@ -123,12 +123,16 @@ class ModelServer:
     Args:
         script: the replies.
         log: a file that every call is appended to.
+
+    Attributes:
+        held, left: set once a reply is held, and once a client left one that was.
     """
 
     def __init__(self, script: Sequence[Reply] = (), *, log: Path | None = None) -> None:
         self.script = list(script)
         self.calls: list[WireCall] = []
         self.held = asyncio.Event()
+        self.left = asyncio.Event()
         self._left = [reply.times for reply in self.script]
         self._log = log
         self._released = asyncio.Event()
@@ -169,6 +173,11 @@ class ModelServer:
         """Append to the script."""
         self.script += replies
         self._left += [reply.times for reply in replies]
+
+    def put_first(self, reply: Reply) -> None:
+        """Let a reply serve before the rest of the script."""
+        self.script.insert(0, reply)
+        self._left.insert(0, reply.times)
 
     def release(self) -> None:
         """Let held replies send their last chunk, now and later."""
@@ -213,11 +222,25 @@ class ModelServer:
                 return
             if reply.hold and number == len(chunks) - 1:
                 self.held.set()
-                await self._released.wait()
+                if not await self._until_released(response):
+                    return
             await response.send(chunk)
         if reply.stall_after is not None:
             await asyncio.Event().wait()
         await response.end()
+
+    async def _until_released(self, response: HttpResponse) -> bool:
+        """Wait; False when the client closed the connection first."""
+        released = asyncio.ensure_future(self._released.wait())
+        left = asyncio.ensure_future(response.client_left())
+        try:
+            await asyncio.wait([released, left], return_when=asyncio.FIRST_COMPLETED)
+            if not released.done():
+                self.left.set()
+            return released.done()
+        finally:
+            released.cancel()
+            left.cancel()
 
     def _note(self, request: HttpRequest) -> None:
         call = WireCall(

@@ -38,8 +38,9 @@ class HttpRequest:
 class HttpResponse:
     """The way back. Either `whole`, or `start`, any number of `send`, and `end`; or `abort` at any point."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, reader: asyncio.StreamReader) -> None:
         self._writer = writer
+        self._reader = reader
         self.started = False
         self.ended = False
 
@@ -74,6 +75,11 @@ class HttpResponse:
         self._writer.write(b"0\r\n\r\n")
         self.ended = True
         await self._writer.drain()
+
+    async def client_left(self) -> None:
+        """Wait until the client closes the connection; it may send nothing meanwhile."""
+        with contextlib.suppress(ConnectionError):
+            await self._reader.read(1)
 
     def abort(self) -> None:
         """Cut the connection as a crash does."""
@@ -136,7 +142,7 @@ class HttpServer:
         request = await _read_request(reader)
         if request is None:
             return False
-        response = HttpResponse(writer)
+        response = HttpResponse(writer, reader)
         try:
             await self._handler(request, response)
         except ConnectionError:
