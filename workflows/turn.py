@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from kernel.wire import names
     from kernel.wire.agent import AgentInput
     from kernel.wire.base import outline
-    from kernel.wire.common import Deliver, Report
+    from kernel.wire.common import Deliver, Failure, Report
     from kernel.wire.ids import agent_workflow, session_workflow
     from kernel.wire.turn import (
         CommitTurn,
@@ -55,7 +55,7 @@ class TurnWorkflow:
             result = await self._cancelled()
         except ActivityError as error:
             if not effects.is_cancelled(error):
-                raise effects.refused(effects.failure_of(error)) from error
+                raise self._failed(effects.failure_of(error)) from error
             result = await self._cancelled()
         self._result = result
         attributes.status(result.status)
@@ -96,12 +96,17 @@ class TurnWorkflow:
         """Freeze the generation and plan it; a turn that ended before answers with its receipt."""
         opened = await effects.remember(names.OPEN_TURN, self._input, OpenedTurn, "open turn")
         if opened.refused:
-            raise effects.refused(opened.refused)
+            raise self._failed(opened.refused)
         if opened.plan is not None:
             self._logical_turn = opened.plan.logical_turn
             self._progress = Progress(build(opened.plan))
             self._hooks = opened.plan.hooks
         return opened.receipt
+
+    def _failed(self, failure: Failure) -> ApplicationError:
+        """The failure of this workflow; the search attribute shows it too."""
+        attributes.status("failed")
+        return effects.refused(failure)
 
     async def _play(self) -> TurnResult:
         await self._seat("TurnStart")
