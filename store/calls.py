@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, case, cast, func, select, update
+from sqlalchemy import ColumnElement, Integer, bindparam, case, cast, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from kernel.wire.common import UsageTotals
@@ -52,6 +52,20 @@ class Begun:
     earlier: tuple[Call, ...] = ()
 
 
+_ATTEMPTS = (
+    rows.columns(Call, calls)
+    .where(*rows.given(calls, "owner_id", "runtime_id", "ordinal"))
+    .order_by(calls.c.attempt)
+)
+_UNSETTLED = update(calls).where(
+    calls.c.owner_id == bindparam("of_owner"),
+    calls.c.runtime_id == bindparam("of_runtime"),
+    calls.c.ordinal == bindparam("of_ordinal"),
+    calls.c.attempt == bindparam("of_attempt"),
+    calls.c.status.in_(["sent", "unknown"]),
+)
+
+
 async def begin(
     conn: AsyncConnection,
     owner_id: str,
@@ -69,10 +83,11 @@ async def begin(
     await rows.serialise(conn, "calls", owner_id, runtime_id)
     earlier = await attempts(conn, owner_id, runtime_id, ordinal)
     time = rows.moment(now)
+    was_sent = {call.attempt for call in earlier if call.status == "sent"}
     for call in earlier:
-        if call.status == "sent":
+        if call.attempt in was_sent:
             await _settle(conn, call, status="unknown", ended_at=time)
-    values = {
+    values: dict[str, Any] = {
         "owner_id": owner_id,
         "runtime_id": runtime_id,
         "ordinal": ordinal,
@@ -92,10 +107,10 @@ async def begin(
         "ended_at": None,
     }
     await rows.insert_all(conn, calls, [values])
-    found = await attempts(conn, owner_id, runtime_id, ordinal)
-    was_sent = {call.attempt for call in earlier if call.status == "sent"}
-    lost = tuple(call for call in found if call.attempt in was_sent)
-    return Begun(found[-1], lost, tuple(found[:-1]))
+    if was_sent:
+        earlier = (await attempts(conn, owner_id, runtime_id, ordinal))[:-1]
+    lost = tuple(call for call in earlier if call.attempt in was_sent)
+    return Begun(Call(**values), lost, tuple(earlier))
 
 
 async def finish(
@@ -120,8 +135,7 @@ async def finish(
 
 async def attempts(conn: AsyncConnection, owner_id: str, runtime_id: str, ordinal: int) -> list[Call]:
     """Every attempt of a call, the first first."""
-    statement = rows.columns(Call, calls).where(*_run(owner_id, runtime_id), calls.c.ordinal == ordinal)
-    return await rows.many(conn, Call, statement.order_by(calls.c.attempt))
+    return await rows.many(conn, Call, _ATTEMPTS, owner_id=owner_id, runtime_id=runtime_id, ordinal=ordinal)
 
 
 async def list_calls(conn: AsyncConnection, owner_id: str, runtime_id: str | None = None) -> list[Call]:
@@ -184,10 +198,9 @@ def _usage(row: Any) -> UsageTotals:
 
 
 async def _settle(conn: AsyncConnection, call: Call, **changes: Any) -> bool:
-    same = (calls.c.ordinal == call.ordinal) & (calls.c.attempt == call.attempt)
-    unsettled = calls.c.status.in_(["sent", "unknown"])
-    own = _run(call.owner_id, call.runtime_id)
-    return await rows.affected(conn, update(calls).where(*own, same, unsettled).values(**changes)) == 1
+    of: dict[str, Any] = {"of_owner": call.owner_id, "of_runtime": call.runtime_id}
+    of |= {"of_ordinal": call.ordinal, "of_attempt": call.attempt}
+    return (await conn.execute(_UNSETTLED, {**of, **changes})).rowcount == 1
 
 
 def _run(owner_id: str, runtime_id: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

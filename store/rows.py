@@ -8,7 +8,7 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Executable, Select, Table, func, select, text
+from sqlalchemy import ColumnElement, Executable, Select, Table, bindparam, func, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -26,15 +26,24 @@ def columns(kind: type[Any], table: Table) -> Select[Any]:
     return select(*(table.c[field.name] for field in fields(kind)))
 
 
-async def one(conn: AsyncConnection, kind: type[T], statement: Select[Any]) -> T | None:
-    """The first row as a record, or None."""
-    row = (await conn.execute(statement)).first()
+async def one(conn: AsyncConnection, kind: type[T], statement: Select[Any], **values: Any) -> T | None:
+    """The first row as a record, or None; `values` are those of the statement's parameters."""
+    row = (await conn.execute(statement, values)).first()
     return None if row is None else kind(*row)
 
 
-async def many(conn: AsyncConnection, kind: type[T], statement: Select[Any]) -> list[T]:
-    """Every row as a record."""
-    return [kind(*row) for row in await conn.execute(statement)]
+async def many(conn: AsyncConnection, kind: type[T], statement: Select[Any], **values: Any) -> list[T]:
+    """Every row as a record; `values` are those of the statement's parameters."""
+    return [kind(*row) for row in await conn.execute(statement, values)]
+
+
+def given(table: Table, *names: str) -> list[ColumnElement[bool]]:
+    """Conditions on columns whose values are parameters of the same name.
+
+    A statement that every step of a run needs is built once, at import: building it for each use costs more
+    than running it on SQLite.
+    """
+    return [table.c[name] == bindparam(name) for name in names]
 
 
 async def insert_if_absent(conn: AsyncConnection, table: Table, values: Mapping[str, Any]) -> bool:
@@ -42,22 +51,20 @@ async def insert_if_absent(conn: AsyncConnection, table: Table, values: Mapping[
 
     A concurrent transaction that inserts the same key is waited for.
     """
-    statement = _insert(conn, table).on_conflict_do_nothing()
+    statement = _inserting(conn.dialect.name, table)
     return (await conn.execute(statement, dict(values))).rowcount == 1
 
 
 async def upsert(conn: AsyncConnection, table: Table, values: Mapping[str, Any]) -> None:
     """Insert a row, or give the existing row of that key these values."""
-    keys = [column.name for column in table.primary_key]
-    insert = _insert(conn, table)
-    changed = {name: insert.excluded[name] for name in values if name not in keys}
-    await conn.execute(insert.on_conflict_do_update(index_elements=keys, set_=changed), dict(values))
+    await conn.execute(_upserting(conn.dialect.name, table, tuple(values)), dict(values))
 
 
 async def insert_all(conn: AsyncConnection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows that are new."""
     if rows:
-        await conn.execute(table.insert(), [dict(row) for row in rows])
+        new = [dict(row) for row in rows]
+        await conn.execute(_plainly_inserting(table), new if len(new) > 1 else new[0])
 
 
 async def next_number(
@@ -98,5 +105,26 @@ def starts_with(column: ColumnElement[str], prefix: str) -> list[ColumnElement[b
     return [column >= prefix, *([column < end] if end is not None else [])]
 
 
-def _insert(conn: AsyncConnection, table: Table) -> Any:
-    return sqlite.insert(table) if conn.dialect.name == "sqlite" else postgresql.insert(table)
+# Building a statement costs more than running it on SQLite: what only depends on the table is built once.
+
+
+@lru_cache(maxsize=64)
+def _plainly_inserting(table: Table) -> Any:
+    return table.insert()
+
+
+@lru_cache(maxsize=128)
+def _inserting(dialect: str, table: Table) -> Any:
+    return _insert(dialect, table).on_conflict_do_nothing()
+
+
+@lru_cache(maxsize=256)
+def _upserting(dialect: str, table: Table, names: tuple[str, ...]) -> Any:
+    keys = [column.name for column in table.primary_key]
+    insert = _insert(dialect, table)
+    changed = {name: insert.excluded[name] for name in names if name not in keys}
+    return insert.on_conflict_do_update(index_elements=keys, set_=changed)
+
+
+def _insert(dialect: str, table: Table) -> Any:
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)

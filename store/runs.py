@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete
+from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store import rows
@@ -40,6 +40,9 @@ class Staged:
     step: int
     idx: int
     proposal: Any
+
+
+_HIGHEST = select(func.max(staged.c.ordinal)).where(*rows.given(staged, "owner_id", "runtime_id"))
 
 
 async def put_run_status(
@@ -119,9 +122,10 @@ async def append_staged(
     if not proposals:
         return []
     await rows.serialise(conn, "staged", owner_id, runtime_id)
-    first = await rows.next_number(conn, staged.c.ordinal, *_own(owner_id, runtime_id))
+    own = {"owner_id": owner_id, "runtime_id": runtime_id}
+    first = 1 + ((await conn.execute(_HIGHEST, own)).scalar() or 0)
     ordinals = list(range(first, first + len(proposals)))
-    run = {"owner_id": owner_id, "runtime_id": runtime_id, "step": step, "idx": idx}
+    run = {**own, "step": step, "idx": idx}
     new = [
         {**run, "ordinal": ordinal, "proposal": proposal}
         for ordinal, proposal in zip(ordinals, proposals, strict=True)

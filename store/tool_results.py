@@ -27,12 +27,19 @@ class ToolResult:
     created_at: float
 
 
+_RESULTS = rows.columns(ToolResult, tool_results)
+_RUN = rows.given(tool_results, "owner_id", "runtime_id")
+_OF_CALL = _RESULTS.where(*_RUN, *rows.given(tool_results, "step", "idx"))
+_OF_STEP = _RESULTS.where(*_RUN, *rows.given(tool_results, "step")).order_by(tool_results.c.idx)
+_OF_RUN = _RESULTS.where(*_RUN).order_by(tool_results.c.step, tool_results.c.idx)
+
+
 async def get(
     conn: AsyncConnection, owner_id: str, runtime_id: str, step: int, idx: int
 ) -> ToolResult | None:
     """The receipt of a call, or None when it has none yet."""
-    statement = _of_step(owner_id, runtime_id, step).where(tool_results.c.idx == idx)
-    return await rows.one(conn, ToolResult, statement)
+    call = {"owner_id": owner_id, "runtime_id": runtime_id, "step": step, "idx": idx}
+    return await rows.one(conn, ToolResult, _OF_CALL, **call)
 
 
 async def put(
@@ -53,28 +60,22 @@ async def put(
 
     A caller that lost must drop what it staged: raise, and let the transaction roll back.
     """
-    values = {"owner_id": owner_id, "runtime_id": runtime_id, "step": step, "idx": idx, "call_id": call_id}
-    values |= {"ok": ok, "code": code, "message": message, "result": result, "created_at": rows.moment(now)}
-    new = await rows.insert_if_absent(conn, tool_results, values)
+    values: dict[str, Any] = {"owner_id": owner_id, "runtime_id": runtime_id, "step": step, "idx": idx}
+    values |= {"call_id": call_id, "ok": ok, "code": code, "message": message, "result": result}
+    values |= {"created_at": rows.moment(now)}
+    if await rows.insert_if_absent(conn, tool_results, values):
+        return ToolResult(**values), True
     stored = await get(conn, owner_id, runtime_id, step, idx)
     if stored is None:
-        raise RuntimeError("a receipt that was just stored cannot be read")
-    return stored, new
+        raise RuntimeError("a receipt that stands in the way cannot be read")
+    return stored, False
 
 
 async def list_step(conn: AsyncConnection, owner_id: str, runtime_id: str, step: int) -> list[ToolResult]:
     """The receipts of a step in call order."""
-    statement = _of_step(owner_id, runtime_id, step).order_by(tool_results.c.idx)
-    return await rows.many(conn, ToolResult, statement)
+    return await rows.many(conn, ToolResult, _OF_STEP, owner_id=owner_id, runtime_id=runtime_id, step=step)
 
 
 async def list_run(conn: AsyncConnection, owner_id: str, runtime_id: str) -> list[ToolResult]:
     """Every receipt of a run, by step and in call order."""
-    own = (tool_results.c.owner_id == owner_id) & (tool_results.c.runtime_id == runtime_id)
-    statement = rows.columns(ToolResult, tool_results).where(own)
-    return await rows.many(conn, ToolResult, statement.order_by(tool_results.c.step, tool_results.c.idx))
-
-
-def _of_step(owner_id: str, runtime_id: str, step: int) -> Any:
-    own = (tool_results.c.owner_id == owner_id) & (tool_results.c.runtime_id == runtime_id)
-    return rows.columns(ToolResult, tool_results).where(own & (tool_results.c.step == step))
+    return await rows.many(conn, ToolResult, _OF_RUN, owner_id=owner_id, runtime_id=runtime_id)

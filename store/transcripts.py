@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store import rows
@@ -29,6 +30,15 @@ async def lock(conn: AsyncConnection, owner_id: str, runtime_id: str) -> None:
     await rows.serialise(conn, "transcript", owner_id, runtime_id)
 
 
+_RUN = rows.given(transcripts, "owner_id", "runtime_id")
+_ENTRIES = rows.columns(Entry, transcripts).where(*_RUN)
+_IN_ORDER = _ENTRIES.order_by(transcripts.c.ordinal)
+_LAST = (
+    _ENTRIES.where(*rows.given(transcripts, "step", "role")).order_by(transcripts.c.ordinal.desc()).limit(1)
+)
+_HIGHEST = select(func.max(transcripts.c.ordinal)).where(*_RUN)
+
+
 async def append(
     conn: AsyncConnection,
     owner_id: str,
@@ -42,8 +52,9 @@ async def append(
     `lock` and `find` first: an activity that runs again meets what it stored before.
     """
     await rows.serialise(conn, "transcript", owner_id, runtime_id)
-    first = await rows.next_number(conn, transcripts.c.ordinal, *_own(owner_id, runtime_id))
-    run = {"owner_id": owner_id, "runtime_id": runtime_id, "step": step}
+    own = {"owner_id": owner_id, "runtime_id": runtime_id}
+    first = 1 + ((await conn.execute(_HIGHEST, own)).scalar() or 0)
+    run = {**own, "step": step}
     new = [
         {**run, "ordinal": first + offset, "role": message["role"], "message": dict(message)}
         for offset, message in enumerate(messages)
@@ -56,20 +67,12 @@ async def load(
     conn: AsyncConnection, owner_id: str, runtime_id: str, *, before_step: int | None = None
 ) -> list[Entry]:
     """The transcript in order; `before_step` leaves out that step and later ones."""
-    statement = rows.columns(Entry, transcripts).where(*_own(owner_id, runtime_id))
-    if before_step is not None:
-        statement = statement.where(transcripts.c.step < before_step)
-    return await rows.many(conn, Entry, statement.order_by(transcripts.c.ordinal))
+    statement = _IN_ORDER if before_step is None else _IN_ORDER.where(transcripts.c.step < before_step)
+    return await rows.many(conn, Entry, statement, owner_id=owner_id, runtime_id=runtime_id)
 
 
 async def find(
     conn: AsyncConnection, owner_id: str, runtime_id: str, *, step: int, role: str = "assistant"
 ) -> Entry | None:
     """The last message of a role at a step, or None: the stored reply of a call that runs again."""
-    statement = rows.columns(Entry, transcripts).where(*_own(owner_id, runtime_id))
-    statement = statement.where(transcripts.c.step == step, transcripts.c.role == role)
-    return await rows.one(conn, Entry, statement.order_by(transcripts.c.ordinal.desc()).limit(1))
-
-
-def _own(owner_id: str, runtime_id: str) -> tuple[Any, Any]:
-    return transcripts.c.owner_id == owner_id, transcripts.c.runtime_id == runtime_id
+    return await rows.one(conn, Entry, _LAST, owner_id=owner_id, runtime_id=runtime_id, step=step, role=role)
