@@ -19,6 +19,12 @@ PATIENCE_S: Final = 4.0
 GIVE_UP_S: Final = 20.0
 """Seconds after which a call without an answer fails, whatever the watchdog finds."""
 
+QUERY_S: Final = 12.0
+"""The same for a question."""
+
+_NOBODY_ANSWERS: Final = (Code.WORKER_ABSENT, Code.WORKFLOW_STUCK, Code.SERVER_UNREACHABLE)
+"""Troubles of a question: a workflow that is over still answers, once a worker has replayed it."""
+
 _PAUSE_S: Final = 0.2
 
 T = TypeVar("T")
@@ -50,37 +56,42 @@ async def query(client: Client, workflow_id: str, name: str, result_type: type[T
     handle = client.get_workflow_handle(workflow_id)
 
     async def ask() -> T:
-        answer: T = await handle.query(
-            name, result_type=result_type, rpc_timeout=timedelta(seconds=2 * PATIENCE_S)
-        )
+        limit = timedelta(seconds=PATIENCE_S)
+        answer: T = await handle.query(name, result_type=result_type, rpc_timeout=limit)
         return answer
 
-    return await _watched(client, workflow_id, ask)
+    return await _watched(client, workflow_id, ask, closed_answers=True)
 
 
-async def _watched(client: Client, workflow_id: str, send: Callable[[], Awaitable[T]]) -> T:
-    call = asyncio.ensure_future(_through_outages(send))
-    rounds = int(GIVE_UP_S / PATIENCE_S)
+async def _watched(
+    client: Client, workflow_id: str, send: Callable[[], Awaitable[T]], *, closed_answers: bool = False
+) -> T:
+    call = asyncio.ensure_future(_until_answered(send))
+    give_up = QUERY_S if closed_answers else GIVE_UP_S
     try:
-        for _ in range(rounds):
+        for _ in range(int(give_up / PATIENCE_S)):
             done, _ = await asyncio.wait({call}, timeout=PATIENCE_S)
             if done:
                 return await _answer(client, workflow_id, call)
             problem = await watchdog.diagnose(client, workflow_id)
-            # An ended workflow still answers queries, once a worker has replayed it.
-            if problem and problem.code not in (Code.SESSION_ENDED, Code.TURN_UNKNOWN):
+            if problem and (not closed_answers or problem.code in _NOBODY_ANSWERS):
                 raise problem
     finally:
         call.cancel()
-    raise silent(workflow_id)
+        await asyncio.gather(call, return_exceptions=True)
+    raise silent(workflow_id, give_up)
 
 
-async def _through_outages(send: Callable[[], Awaitable[T]]) -> T:
+async def _until_answered(send: Callable[[], Awaitable[T]]) -> T:
+    """Send again after an outage, and after a silence: a worker that dies cancels what it was asked."""
+    task = asyncio.current_task()
     while True:
         try:
             return await send()
         except TemporalError as error:
-            if not failures.is_outage(error):
+            if task and task.cancelling():  # the SDK turns a cancelled update into an error of its own
+                raise asyncio.CancelledError from None
+            if not (failures.is_outage(error) or failures.is_silence(error)):
                 raise
         await asyncio.sleep(_PAUSE_S)
 
@@ -89,16 +100,16 @@ async def _answer(client: Client, workflow_id: str, call: asyncio.Future[T]) -> 
     try:
         return call.result()
     except TemporalError as error:
-        if failures.is_silence(error) or failures.is_missing(error):
-            raise await watchdog.diagnose(client, workflow_id) or silent(workflow_id) from None
+        if failures.is_missing(error) and (problem := await watchdog.diagnose(client, workflow_id)):
+            raise problem from None
         raise failures.named(error, workflow_id) from None
 
 
-def silent(workflow_id: str) -> TurnwrightError:
-    """The refusal when nothing looks wrong and yet no answer comes."""
+def silent(workflow_id: str, seconds: float) -> TurnwrightError:
+    """The refusal when nothing looks wrong with a workflow, and yet nobody answers for it."""
     return TurnwrightError(
-        Code.WORKFLOW_STUCK,
-        "the workflow gives no answer, and nothing looks wrong with it",
+        Code.WORKER_ABSENT,
+        f"no worker answered within {seconds:g} s, though one polled a moment ago",
         where=workflow_id,
-        accepted="a later try; what was asked may still happen",
+        accepted=f"{watchdog.START_A_WORKER}; what was asked may still happen",
     )

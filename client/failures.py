@@ -27,8 +27,8 @@ from kernel.wire.ids import parse_workflow_id
 
 _CODES: Final = frozenset(Code)
 _GONE_UPDATE: Final = "AcceptedUpdateCompletedWorkflow"
-_TASK_FAILED: Final = "workflow task failure"
-"""An update whose task was thrown away, as when a signal came at the moment the workflow ended."""
+_TASK_FAILED: Final = ("workflow task failure", "workflow task in failed state")
+"""Updates whose task was thrown away, as when a signal came at the moment the workflow ended."""
 
 _HINT: Final = re.compile(r"^(?P<message>.*) \(accepted: (?P<accepted>.*)\)$", re.DOTALL)
 
@@ -69,7 +69,9 @@ def is_silence(error: BaseException) -> bool:
 def is_outage(error: BaseException) -> bool:
     """Whether the server, or the workflow's task, was away for the moment: the call did nothing."""
     away = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.ABORTED)
-    return isinstance(error, RPCError) and (error.status in away or _TASK_FAILED in error.message)
+    return isinstance(error, RPCError) and (
+        error.status in away or any(mark in error.message.lower() for mark in _TASK_FAILED)
+    )
 
 
 def is_missing(error: BaseException) -> bool:

@@ -48,6 +48,7 @@ async def until_open(client: Client, handle: WorkflowHandle[object, SessionResul
                 raise problem
     finally:
         loading.cancel()
+        await asyncio.gather(loading, return_exceptions=True)
     sight = await watchdog.look(client, handle.id)
     attempt, cause = sight.failing or (0, "it gives no reason")
     message = f"the session does not open after {OPEN_S:g} s, attempt {attempt}: {cause}"
@@ -86,6 +87,7 @@ async def until_done(client: Client, receipt: Receipt, stored: Stored) -> TurnRe
                 raise problem
     finally:
         result.cancel()
+        await asyncio.gather(result, return_exceptions=True)
 
 
 async def _until_exists(client: Client, receipt: Receipt, stored: Stored) -> TurnResult | None:

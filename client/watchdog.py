@@ -6,6 +6,7 @@ apart (DESIGN §6, "Watching for stalls").
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -42,6 +43,12 @@ RPC: Final = timedelta(seconds=3)
 """Bound of every question asked here."""
 
 START_A_WORKER: Final = "a running worker; `turnwright worker` starts one, `turnwright dev` all there is"
+LASTING_S: Final = 8.0
+"""Seconds that work must lie untaken while somebody waits: a worker that starts again takes a few."""
+
+FRESH_S: Final = 75.0
+"""Seconds since its last poll after which a poller counts as gone: a long poll lasts one minute."""
+
 _PAGE: Final = 20
 _TIMED_OUT_OFTEN: Final = 3
 """Time-outs in a row that are no longer one worker's death, which the next worker makes good."""
@@ -109,42 +116,43 @@ async def diagnose(client: Client, workflow_id: str) -> TurnwrightError | None:
 class Watch:
     """Looks after a workflow and its children while somebody waits for its result.
 
-    Only what lasts from one look to the next is trouble: a worker may die and another take over.
+    Only what lasts is trouble: a worker may die, and another take over or the same start again.
     """
 
     def __init__(self, client: Client, workflow_id: str) -> None:
         self._client = client
         self._workflow_id = workflow_id
-        self._before: dict[str, Sight] = {}
+        self._since: dict[str, float] = {}
 
     async def check(self) -> TurnwrightError | None:
         """What keeps the workflow from going on, if anything does."""
-        seen: dict[str, Sight] = {}
+        seen: dict[str, float] = {}
         try:
             sight = await look(self._client, self._workflow_id)
             for workflow_id in (self._workflow_id, *sight.children):
-                seen[workflow_id] = await look(self._client, workflow_id)
-                if problem := await self._problem(seen[workflow_id]):
+                if problem := await self._problem(await look(self._client, workflow_id), seen):
                     return problem
         except (TurnwrightError, TemporalError):
             return None  # the waiting call itself tells about an outage or a workflow that went away
         finally:
-            self._before = seen
+            self._since = seen
         return None
 
-    async def _problem(self, sight: Sight) -> TurnwrightError | None:
+    async def _problem(self, sight: Sight, seen: dict[str, float]) -> TurnwrightError | None:
         if not sight.running:
             return None
-        before = self._before.get(sight.workflow_id)
         if sight.task is not None:
-            lasting = before is not None and before.task is not None
-            lasting = lasting and before.task.scheduled == sight.task.scheduled  # type: ignore[union-attr]
+            lasting = self._lasts(f"{sight.workflow_id} {sight.task.scheduled}", seen)
             return await _judge(self._client, sight, lasting=lasting)
-        if sight.idle_activity and before and before.idle_activity == sight.idle_activity:
+        if sight.idle_activity and self._lasts(f"{sight.workflow_id} {sight.idle_activity}", seen):
             for queue in (sight.queue, functions_queue(sight.queue)):
                 if not await polled(self._client, queue, activities=True):
                     return absent(replace(sight, queue=queue), "nobody polls")
         return None
+
+    def _lasts(self, what: str, seen: dict[str, float]) -> bool:
+        seen[what] = self._since.get(what, time.monotonic())
+        return time.monotonic() - seen[what] >= LASTING_S
 
 
 async def ended(client: Client, sight: Sight) -> TurnwrightError:
@@ -178,7 +186,7 @@ async def polled(client: Client, queue: str, *, activities: bool = False) -> boo
         if error.status == RPCStatusCode.NOT_FOUND:
             return False
         raise
-    return bool(reply.pollers)
+    return any(time.time() - poller.last_access_time.ToSeconds() < FRESH_S for poller in reply.pollers)
 
 
 def absent(sight: Sight, what: str) -> TurnwrightError:
