@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Final
 
@@ -76,7 +77,12 @@ class DevServer:
 
 
 async def start_dev_server(
-    home: Path, *, port: int | None = None, ui: bool = True, in_memory: bool = False
+    home: Path,
+    *,
+    port: int | None = None,
+    ui: bool = True,
+    in_memory: bool = False,
+    dynamic_config: Mapping[str, int] | None = None,
 ) -> DevServer:
     """Start a server and wait until it serves, search attributes included.
 
@@ -87,16 +93,18 @@ async def start_dev_server(
         port: gRPC port; a free one when left out.
         ui: whether to serve the web interface, on a free port.
         in_memory: keep nothing.
+        dynamic_config: settings of the server beside those of `deploy/`.
 
     Raises:
         TurnwrightError: `server.start-failed` with the last lines of the log.
     """
     lock = _prepare(home, in_memory)
     log_file = home / "temporal.log"
+    more = [f"--dynamic-config-value={key}={value}" for key, value in (dynamic_config or {}).items()]
     try:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return await _start_once(home, port or _free_port(), ui, log_file, lock)
+                return await _start_once(home, port or _free_port(), ui, log_file, lock, more)
             except TurnwrightError:
                 # another process may have taken a port that was free a moment ago
                 if attempt == _ATTEMPTS or "address already in use" not in _tail(log_file) or port:
@@ -125,9 +133,12 @@ def binary() -> Path:
     return Path(found)
 
 
-async def _start_once(home: Path, port: int, ui: bool, log_file: Path, lock: IO[str] | None) -> DevServer:
+async def _start_once(
+    home: Path, port: int, ui: bool, log_file: Path, lock: IO[str] | None, more: list[str]
+) -> DevServer:
     ui_port = _free_port() if ui else None
-    command = [*_command(port, ui_port), *(["--db-filename", str(home / "temporal.db")] if lock else [])]
+    database = ["--db-filename", str(home / "temporal.db")] if lock else []
+    command = [*_command(port, ui_port), *database, *more]
     with log_file.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             *_followed(command),

@@ -174,6 +174,7 @@ class SessionWorkflow:
         try:
             opened = await effects.open_session(request, wire.OpenedSession)
         except ActivityError as error:
+            _pass_on_cancellation(error)
             raise effects.refused(effects.failure_of(error)) from error
         self._state.opened(opened.clock)
 

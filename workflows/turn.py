@@ -210,6 +210,8 @@ class TurnWorkflow:
         """Somebody cancelled the workflow itself: that is a stop too, and it is recorded."""
         self._stop = self._stop or "the turn's workflow was cancelled"
         await self._abandon(self._stop)
+        if not self._logical_turn and (receipt := await self._open()):  # only what is open can be closed
+            return receipt
         return await self._commit()
 
     async def _abandon(self, message: str) -> None:
