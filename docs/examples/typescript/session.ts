@@ -29,7 +29,7 @@ interface Approval {
   turn_id: string;
   tool: string;
   arguments?: string;
-  status?: 'open' | 'approved' | 'denied' | 'expired' | 'withdrawn'; // left out: open
+  status: 'open' | 'approved' | 'denied' | 'expired' | 'withdrawn';
 }
 
 interface SessionView {
@@ -88,8 +88,7 @@ async function approve(session: WorkflowHandle, turnId: string, ended: AbortSign
   while (!ended.aborted) {
     const view = await session.query<SessionView>('state');
     for (const approval of view.approvals) {
-      const open = (approval.status ?? 'open') === 'open';
-      if (open && approval.turn_id === turnId && !answered.has(approval.ref)) {
+      if (approval.status === 'open' && approval.turn_id === turnId && !answered.has(approval.ref)) {
         answered.add(approval.ref);
         console.log(`approve ${approval.tool} ${approval.arguments ?? ''}`);
         await session.signal('resolve', { ref: approval.ref, decision: 'approve', actor: 'session.ts' });
