@@ -99,7 +99,7 @@ async def usage_of_nodes(session: SessionDriver, turn_id: str) -> int:
 async def until(found: Callable[[], object], timeout_s: float = 30.0) -> None:
     """Look until `found()` is true: for what a process leaves in a file."""
     async with asyncio.timeout(timeout_s):
-        while not found():  # noqa: ASYNC110 - a file tells nobody
+        while not found():
             await asyncio.sleep(0.01)
 
 
