@@ -367,6 +367,7 @@ class SessionState:
         for queued in [q for q in self.queue if q.turn_id == turn_id]:
             self.queue.remove(queued)
             self.unstored.pop(queued.action_id, None)
+            self._notice(Code.TURN_STOPPED, f"turn {turn_id} left the queue before it ran")
 
     def _request_stop(self, reason: str) -> None:
         if self.running:

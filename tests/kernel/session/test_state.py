@@ -184,6 +184,7 @@ def test_a_queued_turn_is_cancelled_without_starting() -> None:
     decide.check_control(state, control)
     state.control(control)
     assert [queued.action_id for queued in state.queue] == ["b"]
+    assert receipt.turn_id in state.notices[-1].message
     assert state.next(NOW) == decide.Wait(None)
 
 
