@@ -28,13 +28,18 @@ _log = logging.getLogger(__name__)
 
 
 class Applier:
-    """Applies runs of one turn or job, and counts what changed."""
+    """Applies runs of one turn or job, and counts what changed.
+
+    Attributes:
+        told: positions in the conversation of the stories that were appended, by runtime.
+    """
 
     def __init__(self, conn: AsyncConnection, session_id: str, turn_id: str) -> None:
         self._conn = conn
         self._session_id = session_id
         self._turn_id = turn_id
         self._total: Counts = {}
+        self.told: dict[str, int] = {}
 
     @property
     def counts(self) -> CommittedCounts:
@@ -55,7 +60,7 @@ class Applier:
         run, counts = commit.run, Counts()
         if run.story and text:
             segments = run.output.get("segments") if isinstance(run.output, dict) else None
-            await messages.append(
+            message = await messages.append(
                 self._conn,
                 self._session_id,
                 turn_id=self._turn_id,
@@ -64,6 +69,7 @@ class Applier:
                 segments=segments,
                 runtime_id=run.runtime_id,
             )
+            self.told[run.runtime_id] = message.position
             counts["messages"] = 1
         for proposal in commit.proposals:
             kind, number = await self._write(run.package_id, run.runtime_id, proposal)

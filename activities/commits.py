@@ -249,7 +249,8 @@ class _Transaction:
         """The receipt."""
         manual = self._generation.plan.manual
         story = next(
-            (_story(name, text) for name, text in sorted(texts.items()) if name not in self._dropped), None
+            (_story(name, texts[name], position) for name, position in sorted(self._applier.told.items())),
+            None,
         )
         given = {
             "story": story,
@@ -342,12 +343,10 @@ def _text(output: Json) -> str:
     return story_text(segments) if isinstance(segments, list) else ""
 
 
-def _story(runtime_id: str, text: str) -> Story | None:
-    if not text:
-        return None
+def _story(runtime_id: str, text: str, position: int) -> Story:
     if len(text.encode()) <= STORY_BYTES:
         return Story(runtime_id=runtime_id, text=text)
-    return Story(runtime_id=runtime_id, text=outline(text), complete=False)
+    return Story(runtime_id=runtime_id, text=outline(text), complete=False, message_id=str(position))
 
 
 def _small(output: Json) -> Json:

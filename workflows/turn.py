@@ -143,7 +143,7 @@ class TurnWorkflow:
         try:
             await self._seat("PreRuntime")
             result = await (self._run_agent(node) if node.plan.agent else self._run_function(node))
-        except (ActivityError, ChildWorkflowError) as error:
+        except Exception as error:  # what escapes here would end the node's task unseen, and stall the turn
             failure = effects.failure_of(error)
             stopped = effects.is_cancelled(error)
             result = RunResult(
@@ -189,6 +189,7 @@ class TurnWorkflow:
             parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
             search_attributes=attributes.of(self._input.session_id, self._input.turn_id),
             static_summary=self._summary(node),
+            static_details=f"Slot `{node.plan.agent.slot}`, {len(node.plan.agent.tools)} tools.",
         )
         return result
 

@@ -103,7 +103,11 @@ class PlanInput(Wire):
 
 
 class Story(Wire):
-    """The committed story: whole up to 8 KiB, else an outline and where the rest is."""
+    """The committed story: whole up to 8 KiB, else an outline and where the rest is.
+
+    Attributes:
+        message_id: of a story that is not complete here: its position in the session's conversation.
+    """
 
     runtime_id: str
     text: str
