@@ -37,8 +37,13 @@ CEILING = timedelta(minutes=30)
 _SETUP = timedelta(seconds=60)
 _STORE_ATTEMPT = timedelta(seconds=10)
 _STORE_PATIENCE = timedelta(minutes=2)
+_DEFECTS = ("AttributeError", "DataError", "KeyError", "TypeError")
+"""Failures of our own that come back with every attempt: a session would repeat the write for ever."""
+
 _STORE_RETRY = RetryPolicy(
-    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5)
+    initial_interval=timedelta(milliseconds=200),
+    maximum_interval=timedelta(seconds=5),
+    non_retryable_error_types=_DEFECTS,
 )
 _RETRY = RetryPolicy(
     initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5), maximum_attempts=10

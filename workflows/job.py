@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, TimeoutType
+from temporalio.exceptions import ActivityError, FailureError, TimeoutError, TimeoutType
 
 with workflow.unsafe.imports_passed_through():
     from kernel.wire import names
@@ -85,5 +85,5 @@ class JobWorkflow:
         )
         try:
             await session.signal(names.REPORT, Report(job_ended=result.job_id, job_status=status))
-        except ApplicationError as error:
+        except FailureError as error:
             workflow.logger.info("session of job %s is over: %s", result.job_id, error)

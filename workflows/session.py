@@ -9,7 +9,7 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
-from temporalio.exceptions import ActivityError, ChildWorkflowError, FailureError, WorkflowAlreadyStartedError
+from temporalio.exceptions import ActivityError, FailureError, WorkflowAlreadyStartedError
 
 with workflow.unsafe.imports_passed_through():
     from kernel import session as decide
@@ -260,7 +260,7 @@ class SessionWorkflow:
     async def _watch_turn(self, turn: workflow.ChildWorkflowHandle[Any, TurnResult]) -> None:
         try:
             self._state.turn_ended(await turn)
-        except ChildWorkflowError as error:
+        except FailureError as error:  # a result that cannot be read is no ChildWorkflowError
             self._state.turn_ended(None, effects.failure_of(error))
         self._show()
 
@@ -297,7 +297,7 @@ class SessionWorkflow:
         """Hear of a job that died without a report, as long as this run of the session lasts."""
         try:
             await handle
-        except ChildWorkflowError as error:
+        except FailureError as error:
             workflow.logger.warning("job %s failed: %s", job_id, effects.failure_of(error))
             self._state.job_lost(job_id)
         else:
