@@ -173,7 +173,10 @@ def sqlite_engine(url: URL, *, writes: bool) -> AsyncEngine:
         cursor = connection.cursor()
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY"):
             cursor.execute(f"PRAGMA {pragma}")
-        # Waiting inside SQLite would stop the event loop; a writer waits between its attempts to begin.
+        # Waiting inside SQLite would stop the event loop; a writer waits between its attempts to begin, and
+        # the driver copies the log into the file in a thread.
+        if writes:
+            cursor.execute("PRAGMA wal_autocheckpoint=0")
         cursor.execute("PRAGMA busy_timeout=0" if writes else "PRAGMA query_only=ON")
         cursor.close()
 

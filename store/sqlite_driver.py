@@ -1,9 +1,10 @@
 """A SQLite connection for SQLAlchemy's asynchronous dialect that costs no thread switch per statement.
 
 The usual driver sends each statement to a thread and back, eight times for a small transaction and about
-2 ms. Statements on an open transaction take microseconds and wait for nobody, so they run in place. Two
-things may wait, and neither blocks the event loop: BEGIN, for another process's transaction, is tried again
-after a short sleep; COMMIT, for the disk, runs in a thread.
+2 ms. Statements on an open transaction take microseconds and wait for nobody, so they run in place, and so
+does a COMMIT that only appends to the log. Two things may wait, and neither blocks the event loop: BEGIN, for
+another process's transaction, is tried again after a short sleep; what waits for the disk, a checkpoint and
+the first COMMIT behind it, runs in a thread.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 _LOCKED = sqlite3.SQLITE_BUSY
+
+CHECKPOINT_COMMITS = 200
+"""How many commits of one writer go to the log before it is copied into the file."""
 
 
 class Cursor:
@@ -66,7 +70,8 @@ class Connection:
         self._connection: sqlite3.Connection | None = raw
         self._busy_s = busy_s
         self._disk = ThreadPoolExecutor(1, "store-commit") if writes else None
-        self._commit: asyncio.Future[None] | None = None
+        self._syncing: asyncio.Future[None] | None = None
+        self._commits = 0
 
     @property
     def isolation_level(self) -> str | None:
@@ -91,17 +96,29 @@ class Connection:
 
     async def commit(self) -> None:
         """Commit; a cancelled caller does not stop it half way."""
-        if self._disk is None:
+        if self._disk is not None and self.raw.in_transaction:
+            since_checkpoint = self._commits % CHECKPOINT_COMMITS
+            self._commits += 1
+            if since_checkpoint in (0, CHECKPOINT_COMMITS - 1):
+                await self._commit_and_sync(self._disk, checkpoint=since_checkpoint > 0)
+                return
+        self.raw.commit()
+
+    async def _commit_and_sync(self, disk: ThreadPoolExecutor, *, checkpoint: bool) -> None:
+        """The writer waits for its checkpoint: under steady writes the log would never be emptied."""
+
+        def run() -> None:
             self.raw.commit()
-        elif self.raw.in_transaction:
-            loop = asyncio.get_running_loop()
-            self._commit = loop.run_in_executor(self._disk, self.raw.commit)
-            await asyncio.shield(self._commit)
+            if checkpoint:
+                self.raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+        self._syncing = asyncio.get_running_loop().run_in_executor(disk, run)
+        await asyncio.shield(self._syncing)
 
     async def rollback(self) -> None:
         """Roll back what no commit has taken yet."""
-        if self._commit is not None and not self._commit.done():
-            await asyncio.wait([self._commit])
+        if self._syncing is not None and not self._syncing.done():
+            await asyncio.wait([self._syncing])
         self.raw.rollback()
 
     async def create_function(self, *arguments: Any, **options: Any) -> None:
