@@ -20,12 +20,8 @@ class Wrapper:
         self._margin = margin
         self._column = 0
         self._word = ""
+        self._newlines = 0
         self._begun = False
-
-    @property
-    def open(self) -> bool:
-        """Whether a line was begun and not ended."""
-        return self._column > 0 or bool(self._word)
 
     def feed(self, text: str) -> str:
         """What can be written now; the last word waits, for it may go on."""
@@ -49,7 +45,7 @@ class Wrapper:
         word, self._word = self._word, ""
         if not word:
             return ""
-        self._begun = True
+        self._begun, self._newlines = True, 0
         if self._column == 0:
             self._column = len(word)
             return self._margin + word
@@ -60,9 +56,11 @@ class Wrapper:
         return f"\n{self._margin}{word}"
 
     def _break(self, token: str) -> str:
-        lines = token.count("\n")
-        if not lines or not self._begun:
+        """End the line at a newline; several, however they arrive, leave one empty line."""
+        if "\n" not in token or not self._begun:
             return ""
+        before = self._newlines
+        self._newlines += token.count("\n")
         out = "\n" if self._column else ""
         self._column = 0
-        return out + (self._margin.rstrip() + "\n" if lines > 1 else "")
+        return out + (self._margin.rstrip() + "\n" if before < 2 <= self._newlines else "")

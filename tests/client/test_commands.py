@@ -1,0 +1,180 @@
+"""The command line: help, usage, statuses, JSON, and what it says when things are missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from client.cli import app
+from client.processes import ROOT
+from client.stack import free_port
+
+COMMANDS = [
+    "demo", "dev", "worker", "play", "submit", "run", "inbox", "resolve", "doctor",
+    "session new", "session list", "session show", "session pause", "session resume", "session end",
+    "session set", "turn show", "turn graph", "turn stop", "jobs list", "package validate",
+]  # fmt: skip
+NEEDS_A_SERVER = [
+    ["session", "list"],
+    ["session", "new", "tale"],
+    ["session", "show", "tale"],
+    ["submit", "tale", "I open the door."],
+    ["run", "tale", "fact-index/query"],
+    ["turn", "show", "t1"],
+    ["turn", "graph", "t1"],
+    ["turn", "stop", "t1"],
+    ["inbox"],
+    ["resolve", "a1", "--approve"],
+    ["jobs", "list"],
+]
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing runs under this home, and nothing listens at this address."""
+    monkeypatch.setenv("TURNWRIGHT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TURNWRIGHT_ADDRESS", "127.0.0.1:1")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str) -> None:
+    answer = CliRunner().invoke(app, [*command.split(), "--help"])
+    assert answer.exit_code == 0
+    assert "Usage:" in answer.stdout
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c not in ("worker", "play")])
+def test_every_command_speaks_json(command: str) -> None:
+    assert "--json" in CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "160"}).stdout
+
+
+def test_unknown_command_is_a_usage_error() -> None:
+    assert CliRunner().invoke(app, ["conquer"]).exit_code == 2
+
+
+@pytest.mark.parametrize("arguments", NEEDS_A_SERVER, ids=" ".join)
+def test_without_a_server_the_address_is_named(arguments: list[str]) -> None:
+    answer = CliRunner().invoke(app, arguments)
+    assert answer.exit_code == 5
+    assert answer.stdout == ""
+    assert answer.stderr.startswith("error: server.unreachable: ")
+    assert "where: 127.0.0.1:1" in answer.stderr
+
+
+def test_an_error_is_a_document_too_where_one_is_asked_for() -> None:
+    answer = CliRunner().invoke(app, ["session", "list", "--json"])
+    assert answer.exit_code == 5
+    error = json.loads(answer.stdout)["error"]
+    assert set(error) == {"code", "message", "where", "accepted"}
+    assert error["code"] == "server.unreachable"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "code"),
+    [
+        (["resolve", "a1"], 2, "config.invalid"),
+        (["resolve", "a1", "--approve", "--deny"], 2, "config.invalid"),
+        (["session", "set", "tale", "--bind", "story"], 2, "config.invalid"),
+        (["run", "tale", "r", "--payload", "{"], 3, "action.invalid"),
+        (["dev", "--stop"], 5, "server.unreachable"),
+        (["package", "validate", "nowhere"], 3, "package.layout"),
+    ],
+)
+def test_bad_input_is_refused_by_name_before_anything_is_sent(
+    arguments: list[str], status: int, code: str
+) -> None:
+    answer = CliRunner().invoke(app, arguments)
+    assert answer.exit_code == status
+    assert answer.stderr.startswith(f"error: {code}: ")
+
+
+def test_bad_configuration_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "turnwright.toml").write_text("[temporal]\nadress = 'x'\n")
+    answer = CliRunner().invoke(app, ["session", "list"])
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith("error: config.invalid: unknown setting (accepted: address, ")
+
+
+def test_doctor_names_what_is_missing_and_what_to_do() -> None:
+    answer = CliRunner().invoke(app, ["doctor", "--json"])
+    assert answer.exit_code == 1
+    report = json.loads(answer.stdout)
+    found = {finding["subject"]: finding for finding in report["findings"]}
+    assert report["ok"] is False
+    assert found["packages"]["message"] == "chronicle, dice, fact-index"
+    for subject in ("server", "store", "models"):
+        assert found[subject]["state"] == "wrong"
+        assert found[subject]["what_to_do"]
+
+
+@pytest.mark.parametrize(
+    "package", sorted(path.parent.name for path in (ROOT / "plugins").glob("*/PLUGIN.md"))
+)
+def test_bundled_packages_validate(package: str) -> None:
+    path = ROOT / "plugins" / package
+    answer = CliRunner().invoke(app, ["package", "validate", str(path)])
+    assert answer.stdout == (f"✓ Static package validation: {path}\n  languages: text en; instructions en\n")
+    assert answer.exit_code == 0
+
+
+@pytest.mark.parametrize("inner", ["PLUGIN.md", "runtimes/query/RUNTIME.md"])
+def test_any_manifest_of_a_package_checks_the_whole_package(inner: str) -> None:
+    package = ROOT / "plugins" / "fact-index"
+    answer = CliRunner().invoke(app, ["package", "validate", str(package / inner)])
+    assert answer.stdout.splitlines()[0] == f"✓ Static package validation: {package}"
+
+
+def test_problems_are_sorted_by_file_and_line_with_code_and_accepted(tmp_path: Path) -> None:
+    package = tmp_path / "bad"
+    package.mkdir()
+    (package / "PLUGIN.md").write_text("---\ndescription: d\nversion: 1\nnope: 2\nconflicts: x\n---\n")
+    answer = CliRunner().invoke(app, ["package", "validate", str(package)])
+    assert answer.exit_code == 1
+    lines = answer.stdout.splitlines()
+    places = [int(line.split(":")[1]) for line in lines]
+    assert places == sorted(places)
+    assert len(lines) >= 3
+    assert all(line.startswith("PLUGIN.md:") for line in lines)
+    document = json.loads(CliRunner().invoke(app, ["package", "validate", str(package), "--json"]).stdout)
+    assert document["ok"] is False
+    assert [problem["line"] for problem in document["problems"] if problem["severity"] == "error"] == places
+
+
+def test_a_command_of_its_own_process_leaves_with_its_status(tmp_path: Path) -> None:
+    """The SDK may abort an interpreter that exits by itself (DESIGN §6)."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(
+        [sys.executable, "-m", "client", "session", "list", "--json"],
+        env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 5
+    assert json.loads(ended.stdout)["error"]["code"] == "server.unreachable"
+
+
+def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path: Path) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "client", "doctor"],
+        env=environ, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.wait(timeout=60) == 141
+    assert process.stderr.read() == b""
+
+
+def test_a_port_in_use_is_not_taken() -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert free_port(taken.getsockname()[1]) is None
