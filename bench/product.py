@@ -19,7 +19,7 @@ from kernel.wire.ids import agent_workflow, session_workflow, turn_workflow
 NOTES, BULK = "bench-notes", "bench-bulk"
 PROPOSALS = 200
 
-_NOTES_MANIFEST = f"""---
+NOTES_MANIFEST = f"""---
 description: A story agent that keeps notes.
 contributes:
   data:
@@ -49,13 +49,14 @@ _BULK_HANDLER = f"""
 async def handler(ctx):
     for number in range({PROPOSALS}):
         await ctx.plugin_data.set("rows", f"row-{{number:03}}", {{"number": number}})
+    return {{"outcome": "success", "value": {{}}}}
 """
 
 
 def write_packages(folder: Path) -> None:
     """Write the packages that the benchmark plays."""
     files = {
-        f"{NOTES}/PLUGIN.md": _NOTES_MANIFEST,
+        f"{NOTES}/PLUGIN.md": NOTES_MANIFEST,
         f"{BULK}/PLUGIN.md": _BULK_MANIFEST,
         f"{BULK}/handler.py": _BULK_HANDLER,
     }
@@ -85,7 +86,7 @@ class Session:
             task_queue=queue,
         )
         session = cls(client, session_id, handle)
-        await session._until_quiet()
+        await session.until_quiet()
         return session
 
     async def submit(self, text: str) -> str:
@@ -123,14 +124,14 @@ class Session:
 
     async def turn_size(self, text: str) -> Size:
         """Events and bytes of one turn over Session, Turn and Agent; Session's share is what it grew."""
-        before = await self._until_quiet()
+        before = await self.until_quiet()
         turn_id = (await self.play(text))["turn_id"]
-        grown = await self._until_quiet() - before
+        grown = await self.until_quiet() - before
         turn = await size_of(self._client, turn_workflow(self.session_id, turn_id))
         agent = await size_of(self._client, agent_workflow(turn_id, NOTES))
         return grown + turn + agent
 
-    async def _until_quiet(self) -> Size:
+    async def until_quiet(self) -> Size:
         """The size of Session's history once nothing of it is under way."""
         async with asyncio.timeout(60):
             while True:
