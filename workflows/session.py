@@ -364,7 +364,7 @@ class SessionWorkflow:
         """Write to the store, for as long as it takes; a refusal becomes a notice, never a crash."""
         try:
             return await effects.remember(activity, argument, result_type, summary, patience=None)
-        except ActivityError as error:
+        except FailureError as error:  # a local activity's own failure comes unwrapped
             _pass_on_cancellation(error)
             self._state.refused(effects.failure_of(error))
             return None
@@ -388,7 +388,7 @@ class SessionWorkflow:
             attributes.waiting_for(waiting_for)
 
 
-def _pass_on_cancellation(error: ActivityError) -> None:
+def _pass_on_cancellation(error: FailureError) -> None:
     if effects.is_cancelled(error):
         raise asyncio.CancelledError from error
 

@@ -53,7 +53,7 @@ class TurnWorkflow:
             result = await self._open() or await self._play()
         except asyncio.CancelledError:
             result = await self._cancelled()
-        except ActivityError as error:
+        except FailureError as error:  # a local activity's own failure comes unwrapped
             if not effects.is_cancelled(error):
                 raise self._failed(effects.failure_of(error)) from error
             result = await self._cancelled()
