@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from temporalio import workflow
+from temporalio import activity, workflow
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import (
     ActivityInboundInterceptor,
@@ -30,6 +30,11 @@ from kernel.errors import TurnwrightError
 from link.signatures import Signature
 
 Kind = Literal["signal", "query", "update"]
+
+# The SDK writes the workflow's id into the format string of a log line; our ids are percent-escaped, and
+# `agent/…/a%2Fb` there breaks the line, or fails the workflow where a handler of logging raises.
+workflow.logger.workflow_info_on_message = False
+activity.logger.activity_info_on_message = False
 
 
 class WireInterceptor(Interceptor):
@@ -81,9 +86,9 @@ class _Messages(WorkflowInboundInterceptor):
             input.args = self._checked("signal", input.signal, input.args)
             await super().handle_signal(input)
         except TurnwrightError as error:
-            workflow.logger.warning("signal %s dropped: %s", input.signal, error)
+            _log_dropped(input.signal, str(error))
         except _Refused as refused:
-            workflow.logger.warning("signal %s dropped: %s", input.signal, refused.error.message)
+            _log_dropped(input.signal, refused.error.message)
 
     async def handle_query(self, input: HandleQueryInput) -> Any:
         """Fail a query that does not fit."""
@@ -130,6 +135,10 @@ class _Messages(WorkflowInboundInterceptor):
             return signature.checked(args)
         except ApplicationError as error:
             raise _Refused(error) from None
+
+
+def _log_dropped(signal: str, why: str) -> None:
+    workflow.logger.warning("%s: signal %s dropped: %s", workflow.info().workflow_id, signal, why)
 
 
 def _declared(kind: Kind, name: str) -> Callable[..., Any] | None:
