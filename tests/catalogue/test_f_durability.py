@@ -61,7 +61,7 @@ async def test_f1_a_stop_while_a_tool_runs_closes_the_turn(tmp_path: Path) -> No
 
 
 async def test_f3_a_worker_that_stops_hands_its_model_call_on(tmp_path: Path) -> None:
-    model = ModelServer([Reply(text="It was", hold=True), Reply(text="It rains.", times=0)])
+    model = ModelServer([Reply(text="It was", stall_after=1), Reply(text="It rains.", times=0)])
     async with stage(tmp_path, packages={"tale": STORY}, model=model) as here:
         pair = await here.pair(full=False)
         stopping = await pair.start()
@@ -80,7 +80,7 @@ async def test_f3_a_worker_that_stops_hands_its_model_call_on(tmp_path: Path) ->
 
 
 async def test_f3_a_stop_of_the_player_reaches_the_model_call(tmp_path: Path) -> None:
-    model = ModelServer([Reply(text="It was a dark", hold=True)])
+    model = ModelServer([Reply(text="It was a dark", stall_after=1)])
     async with rig(tmp_path, packages={"tale": STORY}, model=model) as r:
         session = await r.session(packages=["tale"])
         receipt = await session.submit("I look up.")

@@ -52,7 +52,7 @@ class Reply(BaseModel):
         raw: the exact bytes of the event stream instead; as base64 in a script file.
         splits: cut the stream at these byte offsets, one HTTP chunk each; default one chunk an event.
         status, headers, body: a response that is no stream, when `status` is not 200 or `body` is set.
-        stall_after: send this many chunks, then keep the connection open in silence.
+        stall_after: send this many chunks, then keep the connection open in silence until the client leaves.
         cut_after: send this many chunks, then abort the connection.
         hold: send everything but the last chunk, then wait for `release`, or until the client leaves.
         when: answer only a call whose body contains this.
@@ -125,7 +125,7 @@ class ModelServer:
         log: a file that every call is appended to.
 
     Attributes:
-        held, left: set once a reply is held, and once a client left one that was.
+        held, left: set once a reply is held or stalls, and once a client left such a one.
     """
 
     def __init__(self, script: Sequence[Reply] = (), *, log: Path | None = None) -> None:
@@ -216,7 +216,8 @@ class ModelServer:
         chunks = reply.chunks()
         for number, chunk in enumerate(chunks):
             if number == reply.stall_after:
-                await asyncio.Event().wait()
+                await self._until_left(response)
+                return
             if number == reply.cut_after:
                 response.abort()
                 return
@@ -226,8 +227,14 @@ class ModelServer:
                     return
             await response.send(chunk)
         if reply.stall_after is not None:
-            await asyncio.Event().wait()
+            await self._until_left(response)
+            return
         await response.end()
+
+    async def _until_left(self, response: HttpResponse) -> None:
+        self.held.set()
+        await response.client_left()
+        self.left.set()
 
     async def _until_released(self, response: HttpResponse) -> bool:
         """Wait; False when the client closed the connection first."""
