@@ -21,7 +21,8 @@ def story_with(tools: str, server: str = "", contributes: str = "", agent: str =
     """
     head = f"contributes:\n{contributes}" if contributes else ""
     files = {
-        "PLUGIN.md": f"---\ndescription: A story with tools.\n{head}runtime:\n  schedule: {{ stage: narrative }}\n"
+        "PLUGIN.md": f"---\ndescription: A story with tools.\n{head}"
+        "runtime:\n  schedule: { stage: narrative }\n"
         "  io: { visibility: story, output: { contract: narrative-engine@2 } }\n"
         f"  agent:\n    tools: {tools}\n{agent}---\nTell the story.\n"
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from kernel.wire import names
@@ -231,6 +231,22 @@ async def test_a_stop_while_a_person_is_asked_withdraws_the_question(tmp_path: P
         agent = r.client.get_workflow_handle(f"agent/{receipt['turn_id']}/tale")
         attributes = (await agent.describe()).typed_search_attributes
         assert names.ATTRIBUTE_WAITING_FOR not in {pair.key.name for pair in attributes}
+
+
+async def test_a_terminated_turn_withdraws_its_questions_and_ends_its_agents(tmp_path: Path) -> None:
+    async with rig(tmp_path, packages={"tale": TALE}, model=ModelServer([acts("jump"), END])) as r:
+        session = await r.session(packages=["tale"])
+        receipt = await session.submit("go")
+        ref = (await asked_for(session))["jump"]
+        agent = r.client.get_workflow_handle(opened(await session.state())[0]["workflow_id"])
+        await session.turn(receipt["turn_id"]).terminate("by a test")
+        await eventually(lambda: inbox(r, session), {ref: "withdrawn"})
+
+        async def ended() -> bool:
+            return (await agent.describe()).status == WorkflowExecutionStatus.CANCELED
+
+        await eventually(ended, True)
+        assert (await session.play("again"))["story"]["text"] == "Done."
 
 
 async def test_the_wait_for_a_person_does_not_count_against_the_runs_time(tmp_path: Path) -> None:

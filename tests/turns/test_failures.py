@@ -135,7 +135,8 @@ async def test_a_story_that_fails_or_is_empty_rejects_the_turn_and_nothing_is_sa
         assert await records(r, session, "work", "notes") == {}
         async with r.store.read() as conn:
             assert await messages.list_all(conn, session.session_id) == []
-        assert (await session.state())["last_turn"]["status"] == "rejected"
+        state = await session.until(lambda state: state["last_turn"])
+        assert state["last_turn"]["status"] == "rejected"
 
 
 async def test_a_story_that_is_skipped_rejects_nothing(tmp_path: Path) -> None:

@@ -65,7 +65,9 @@ async def test_a_node_starts_when_its_own_gate_opens_not_when_its_layer_does(tmp
         assert set(ended(await session.play("go")).values()) == {"success"}
 
 
-async def test_a_need_that_fails_skips_all_that_is_behind_it_and_nothing_else(tmp_path: Path) -> None:
+async def test_g3_and_g7_a_need_that_fails_skips_all_that_is_behind_it_and_nothing_else(
+    tmp_path: Path,
+) -> None:
     work = package(
         bad=Fn("{stage: pre-turn}", "raise ValueError('no')"),
         child=Fn("{stage: pre-turn, needs: [work/bad]}"),

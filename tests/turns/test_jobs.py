@@ -176,7 +176,8 @@ async def test_the_job_of_an_ended_session_is_stale_and_commits_nothing(tmp_path
         await session.update(names.CONTROL, {"action": "end"})
         await session.handle.result()
         go.touch()
-        assert await until_status(r, job_id, "stale") == ("stale", "session.stale-incarnation")
+        assert (await r.client.get_workflow_handle(job_workflow(job_id)).result())["status"] == "stale"
+        assert await status(r, job_id) == ("stale", "session.stale-incarnation")
         assert await records(r, session, "work", "notes") == {}
 
 

@@ -82,7 +82,7 @@ async def test_turns_of_one_session_run_one_after_another_in_the_order_of_accept
         assert [len(asked(r, n)) for n in range(1, 6)] == sorted(len(asked(r, n)) for n in range(1, 6))
 
 
-async def test_one_action_submitted_twice_is_one_turn(tmp_path: Path) -> None:
+async def test_e17_one_action_submitted_twice_is_one_turn(tmp_path: Path) -> None:
     async with rig(tmp_path, packages={"work": function(COUNT)}) as r:
         session = await r.session(packages=["work"])
         first = await session.submit("go", "same")
@@ -229,6 +229,7 @@ async def test_a_stop_cuts_the_model_call_and_commits_nothing(tmp_path: Path) ->
         await control(session, "cancel-turn", turn_id=receipt["turn_id"])
         result = await session.result(receipt)
         assert (result["status"], result["reason"]) == ("stopped", "turn.stopped")
+        assert result["usage"]["calls"] == 1  # what was cut off is paid all the same
         await asyncio.wait_for(model.left.wait(), 5)
         assert await said(r, session) == []
         after = await session.play("again")
@@ -449,14 +450,14 @@ async def test_a_session_that_continues_as_new_loses_nothing_and_does_nothing_tw
             assert again["turn_id"] in turn_ids
         await session.play("last")
         assert await records(r, session, "work", "notes") == {"n": 13}
-        state = await session.state()
+        state = await session.until(lambda state: state["running"] is None)
         assert (state["completed_player_turns"], state["queue"]) == (13, [])
         assert sorted(await said(r, session)) == sorted(
             [f"{n}.{k}" for n in range(4) for k in range(3)] + ["last"]
         )
 
 
-async def test_updates_in_flight_at_the_border_are_answered_and_applied_once(
+async def test_e15_updates_in_flight_at_the_border_are_answered_and_applied_once(
     tmp_path: Path, short_history: str
 ) -> None:
     async with rig(tmp_path, packages={"work": function(COUNT)}, TURNWRIGHT_ADDRESS=short_history) as r:
@@ -492,7 +493,7 @@ async def test_an_open_job_and_a_pause_survive_the_border(tmp_path: Path, short_
             await session.play("go")
             runs.add((await session.handle.describe()).run_id)
         assert len(runs) > 1
-        assert len((await session.state())["jobs"]) == 2
+        await session.until(lambda state: len(state["jobs"]) == 2)
         await control(session, "pause")
         gate.touch()
         state = await session.until(lambda state: state["jobs"] == [])
