@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kernel.commit.overlay import DELETED, own_writes
-from kernel.commit.plan import Rejected, StagedRun, check_story, prepare
-from kernel.errors import Code
+from kernel.commit.plan import Rejected, StagedRun, check_job, check_story, prepare
+from kernel.errors import Code, TurnwrightError
 from kernel.wire.turn import RunOutcome
 
 BAD = {"type": "plugin.data", "namespace": "_jobs", "key": "k", "value": 1}
@@ -75,3 +75,10 @@ def test_the_newest_own_write_of_a_record_counts() -> None:
     event = {"type": "event.emit", "topic": "t"}
     assert own_writes([GOOD, batch, event]) == {("notes", "k"): 1, ("n", "b"): 2}
     assert own_writes([GOOD, gone]) == {("notes", "k"): DELETED}
+
+
+def test_a_job_may_change_its_own_data_and_nothing_else() -> None:
+    check_job(run("j", GOOD, {"type": "plugin.data.delete", "namespace": "notes", "key": "k"}))
+    with pytest.raises(TurnwrightError) as refused:
+        check_job(run("j", GOOD, {"type": "event.emit", "topic": "a.b"}))
+    assert refused.value.code == Code.COMMIT_PROPOSAL

@@ -53,6 +53,12 @@ def test_an_unknown_manual_runtime_is_refused() -> None:
     assert refusal.value.code == Code.RUNTIME_UNKNOWN
 
 
+def test_a_runtime_of_a_stage_is_not_run_by_hand() -> None:
+    with pytest.raises(TurnwrightError) as refusal:
+        graph(runtime("a"), runtime("m", stage=None), manual="a")
+    assert (refusal.value.code, refusal.value.accepted) == (Code.RUNTIME_NOT_MANUAL, "m")
+
+
 def test_two_active_stories_are_refused_by_name() -> None:
     with pytest.raises(TurnwrightError, match="q/s and r/s") as refusal:
         graph(runtime("r/s", story=True), runtime("q/s", story=True))
