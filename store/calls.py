@@ -81,17 +81,11 @@ async def begin(
 ) -> Begun:
     """Record that a call is about to be sent. Commit before sending, or a crash loses the count."""
     await rows.serialise(conn, "calls", owner_id, runtime_id)
-    earlier = await attempts(conn, owner_id, runtime_id, ordinal)
-    time = rows.moment(now)
-    was_sent = {call.attempt for call in earlier if call.status == "sent"}
-    for call in earlier:
-        if call.attempt in was_sent:
-            await _settle(conn, call, status="unknown", ended_at=time)
     values: dict[str, Any] = {
         "owner_id": owner_id,
         "runtime_id": runtime_id,
         "ordinal": ordinal,
-        "attempt": 1 + max((call.attempt for call in earlier), default=0),
+        "attempt": 1,
         "session_id": session_id,
         "turn_id": turn_id,
         "slot": slot,
@@ -103,14 +97,28 @@ async def begin(
         "cost_usd": 0.0,
         "priced": True,
         "idempotency_key": idempotency_key,
-        "started_at": time,
+        "started_at": rows.moment(now),
         "ended_at": None,
     }
-    await rows.insert_all(conn, calls, [values])
+    # Nearly every call is the first of its ordinal: one statement then does.
+    if await rows.insert_if_absent(conn, calls, values):
+        return Begun(Call(**values))
+    return await _begin_again(conn, values)
+
+
+async def _begin_again(conn: AsyncConnection, values: dict[str, Any]) -> Begun:
+    key = values["owner_id"], values["runtime_id"], values["ordinal"]
+    earlier = await attempts(conn, *key)
+    was_sent = {call.attempt for call in earlier if call.status == "sent"}
+    for call in earlier:
+        if call.attempt in was_sent:
+            await _settle(conn, call, status="unknown", ended_at=values["started_at"])
     if was_sent:
-        earlier = (await attempts(conn, owner_id, runtime_id, ordinal))[:-1]
+        earlier = await attempts(conn, *key)
+    again = {**values, "attempt": earlier[-1].attempt + 1}
+    await rows.insert_all(conn, calls, [again])
     lost = tuple(call for call in earlier if call.attempt in was_sent)
-    return Begun(Call(**values), lost, tuple(earlier))
+    return Begun(Call(**again), lost, tuple(earlier))
 
 
 async def finish(
