@@ -91,10 +91,21 @@ class Catalog:
 
     def diagnose(self, name: str) -> str:
         """Why a package of this name cannot be loaded; empty when no folder has that name."""
+        if Path(name).name != name:  # a client's word must not lead out of the folders
+            return ""
         for root in (self._bundled, *self._folders):
             if (root / name / "PLUGIN.md").exists():
                 return "\n".join(problem.render() for problem in _read(root / name)[1].errors)
         return ""
+
+    def try_code(self, source: Source) -> None:
+        """Load a package's code before it is activated, so that a session is not made on what cannot run.
+
+        Raises:
+            TurnwrightError: `package.load-failed`, with file and line.
+        """
+        digest = package_files.digest(source.files)
+        self._keep(digest, source.package, source.files)
 
     async def freeze(self, conn: AsyncConnection, source: Source) -> dict[str, str]:
         """Store a package's content; returns its `{package_id, digest, version}`."""
@@ -111,11 +122,7 @@ class Catalog:
             TurnwrightError: `package.digest-mismatch`, `package.load-failed`.
         """
         key = (package_id, digest)  # packages of equal content have one digest, and each its own ids
-        if key not in self._live:
-            self._live[key] = await self._load(package_id, digest)
-            while len(self._live) > _KEPT:
-                self._live.popitem(last=False)
-        return self._live[key]
+        return self._live.get(key) or await self._load(package_id, digest)
 
     async def _load(self, package_id: str, digest: str) -> LivePackage:
         async with self._store.read() as conn:
@@ -123,8 +130,15 @@ class Catalog:
         loaded = load_package(files, name=package_id)
         if loaded.package is None:
             raise _invalid(package_id, loaded)
+        return self._keep(digest, loaded.package, files)
+
+    def _keep(self, digest: str, package: Package, files: Mapping[str, bytes]) -> LivePackage:
         folder = package_files.materialise(files, digest, self._cache)
-        return LivePackage(digest, loaded.package, load_package_code(folder, loaded.package, digest=digest))
+        live = LivePackage(digest, package, load_package_code(folder, package, digest=digest))
+        self._live[package.id, digest] = live
+        while len(self._live) > _KEPT:
+            self._live.popitem(last=False)
+        return live
 
     def _source(self, path: Path, *, bundled: bool) -> Source | None:
         try:

@@ -180,7 +180,10 @@ class SessionActivities:
             if name not in sources and (problems := self._catalog.diagnose(name)):
                 raise TurnwrightError(Code.PACKAGE_INVALID, problems, where=name)
         active = activate(wanted, {name: source.package for name, source in sources.items()})
-        return [sources[package.id] for package in active]
+        chosen = [sources[package.id] for package in active]
+        for source in chosen:
+            self._catalog.try_code(source)
+        return chosen
 
     def _check_bindings(self, bindings: Mapping[str, str]) -> None:
         if unknown := sorted(set(bindings.values()) - self._slots):

@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import ApplicationError
 
+from kernel.errors import Code
 from store import exports, messages, state
 from tests.support.model_server import ModelServer, Reply
 from tests.support.packages import STORY, function
@@ -272,3 +275,20 @@ async def test_data_commits_with_the_turn_and_is_read_in_the_next(tmp_path: Path
         for _ in range(3):
             await session.play("go")
         assert await records(r, session, "work", "notes") == {"n": 3, "read": [2, 3]}
+
+
+async def test_a_package_whose_code_does_not_load_makes_no_session(
+    tmp_path: Path,
+) -> None:
+    broken = {**function("return {}"), "handler.py": "import nothing_of_that_name\n"}
+    async with rig(tmp_path, packages={"broken": broken, "tale": STORY}) as r:
+        session = await r.session(packages=["broken"])
+        with pytest.raises(WorkflowFailureError) as failed:
+            await session.handle.result()
+        assert isinstance(failed.value.cause, ApplicationError)
+        assert failed.value.cause.type == Code.PACKAGE_LOAD
+        assert "nothing_of_that_name" in failed.value.cause.message
+        good = await r.session(packages=["tale"])
+        revision = (await good.update("configure", {"packages": ["tale", "broken"]}))["revision"]
+        view = await good.until(lambda view: view["revision"] == revision)
+        assert [notice["code"] for notice in view["notices"]] == [Code.PACKAGE_LOAD]
