@@ -39,12 +39,15 @@ class Page:
     cursor: str | None
 
 
+_ONE = rows.columns(Record, data).where(*rows.given(data, "session_id", "package_id", "namespace", "key"))
+
+
 async def get(
     conn: AsyncConnection, session_id: str, package_id: str, namespace: str, key: str
 ) -> Record | None:
     """The record, or None."""
-    own = _namespace(session_id, package_id, namespace).where(data.c.key == key)
-    return await rows.one(conn, Record, own)
+    own = {"session_id": session_id, "package_id": package_id, "namespace": namespace, "key": key}
+    return await rows.one(conn, Record, _ONE, **own)
 
 
 async def list_records(

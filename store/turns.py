@@ -64,6 +64,10 @@ class Turn:
     ended_at: float | None
 
 
+_TURN = rows.columns(Turn, turns).where(*rows.given(turns, "turn_id"))
+_ACTION = rows.columns(Action, actions).where(*rows.given(actions, "turn_id"))
+
+
 async def accept_action(
     conn: AsyncConnection,
     *,
@@ -101,7 +105,7 @@ async def accept_action(
 
 async def get_action(conn: AsyncConnection, turn_id: str) -> Action | None:
     """The action that a turn answers, or None."""
-    return await rows.one(conn, Action, rows.columns(Action, actions).where(actions.c.turn_id == turn_id))
+    return await rows.one(conn, Action, _ACTION, turn_id=turn_id)
 
 
 async def open_turn(
@@ -132,7 +136,7 @@ async def open_turn(
 
 async def get_turn(conn: AsyncConnection, turn_id: str) -> Turn | None:
     """The turn, or None."""
-    return await rows.one(conn, Turn, rows.columns(Turn, turns).where(turns.c.turn_id == turn_id))
+    return await rows.one(conn, Turn, _TURN, turn_id=turn_id)
 
 
 async def require_turn(conn: AsyncConnection, turn_id: str) -> Turn:
