@@ -39,10 +39,9 @@ class ScriptedModel:
         if b'"stream":true' not in request.body.replace(b" ", b""):
             await response.whole(200, whole_answer(parts))
             return
-        await response.start(200, {"content-type": "text/event-stream"})
-        # One write: how fast words follow each other is the model's affair, and here there is no latency.
-        await response.send(b"".join(stream_events(parts)))
-        await response.end()
+        # One write on either side: how words follow each other is the model's affair, and this one has no
+        # latency.
+        await response.whole(200, b"".join(stream_events(parts)), kind="text/event-stream")
 
     def _hangs(self, request: HttpRequest) -> bool:
         if script.HANG.encode() in request.body:
