@@ -40,6 +40,7 @@ app.command("inbox")(people.inbox)
 app.command("resolve")(people.resolve)
 app.add_typer(people.jobs_app, name="jobs")
 app.add_typer(packages.app, name="package")
+app.command("migrate")(health.migrate)
 app.command("doctor")(health.doctor)
 
 

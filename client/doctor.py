@@ -196,7 +196,9 @@ async def _served(client: Client, queue: str) -> set[str]:
 
 
 async def _store(settings: Settings) -> Finding:
-    todo = "`turnwright dev` and `turnwright demo` migrate it; or point `store.url` at a migrated one"
+    todo = (
+        "`turnwright migrate` (`dev` and `demo` do it by themselves), or point `store.url` at a migrated one"
+    )
     try:
         revision = await migrate.current(settings.store_url)
     except TurnwrightError as error:

@@ -127,7 +127,7 @@ def not_migrated(url: URL, revision: str | None) -> TurnwrightError:
         Code.STORE_NOT_MIGRATED,
         f"the database has schema revision {revision or 'none'}, this version needs {HEAD}",
         where=address.masked(url),
-        accepted="a database migrated by this version",
+        accepted="a database migrated by this version: `turnwright migrate`",
         details={"current": revision, "expected": HEAD},
     )
 

@@ -1,10 +1,11 @@
-"""`turnwright doctor`."""
+"""`turnwright doctor` and `migrate`."""
 
 from __future__ import annotations
 
 from client import doctor as examination
 from client import output
 from client.commands.shared import AsJson, settings
+from store.migrate import upgrade
 
 
 @output.command
@@ -19,3 +20,14 @@ async def doctor(as_json: AsJson = False) -> int | None:
         for finding in findings:
             console.print(examination.line(finding), markup=False)
     return output.WRONG if bad else output.OK
+
+
+@output.command
+async def migrate(as_json: AsJson = False) -> int | None:
+    """Bring the database of `[store] url` to this version; several may do it at once."""
+    revision = await upgrade(settings().store_url)
+    if as_json:
+        output.print_json({"revision": revision})
+    else:
+        output.stdout().print(f"the database has schema revision {revision}")
+    return output.OK

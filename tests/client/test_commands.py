@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 from client.cli import app
 from client.processes import ROOT
 from client.stack import free_port
+from store.migrate import HEAD
 
 COMMANDS = [
-    "demo", "dev", "worker", "play", "submit", "run", "inbox", "resolve", "doctor",
+    "demo", "dev", "worker", "play", "submit", "run", "inbox", "resolve", "doctor", "migrate",
     "session new", "session list", "session show", "session pause", "session resume", "session end",
     "session set", "turn show", "turn graph", "turn stop", "jobs list", "package validate",
 ]  # fmt: skip
@@ -178,3 +179,9 @@ def test_a_port_in_use_is_not_taken() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         assert free_port(taken.getsockname()[1]) is None
+
+
+def test_migrate_brings_a_new_database_to_this_version_and_again() -> None:
+    for _ in range(2):
+        done = CliRunner().invoke(app, ["migrate", "--json"])
+        assert (done.exit_code, json.loads(done.stdout)) == (0, {"revision": HEAD})
