@@ -43,6 +43,7 @@ from activities.sessions import SessionActivities
 from activities.tools import ToolActivities
 from activities.turns import TurnActivities
 from kernel.errors import TurnwrightError
+from kernel.manifest.versions import PRODUCT_VERSION
 from kernel.wire import names
 from link import deployment
 from link.attributes import ensure_attributes
@@ -235,7 +236,8 @@ def _runner(settings: Settings) -> WorkflowRunner:
 def _versioning(settings: Settings, *, pinned: bool) -> dict[str, Any]:
     version = deployment.version_of(settings.deployment)
     if version is None:
-        return {}
+        # Else the SDK hashes every loaded module at start, and its long hash stands in half of all events.
+        return {"build_id": PRODUCT_VERSION}
     behavior = VersioningBehavior.PINNED if pinned else VersioningBehavior.AUTO_UPGRADE
     return {
         "deployment_config": WorkerDeploymentConfig(
