@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,6 @@ def write_packages(folder: Path) -> None:
 class Session:
     """A session that is open and waits for its first action."""
 
-    _numbers = itertools.count(1)
-
     def __init__(self, client: Client, session_id: str, handle: WorkflowHandle[Any, Any]) -> None:
         self._client = client
         self._handle = handle
@@ -78,7 +76,7 @@ class Session:
     @classmethod
     async def open(cls, client: Client, queue: str, packages: Sequence[str] = (NOTES,)) -> Session:
         """Start a session and wait until it has loaded its packages."""
-        session_id = f"bench-{next(cls._numbers):06}"
+        session_id = f"bench-{secrets.token_hex(4)}"  # always as long: sizes are compared byte by byte
         handle = await client.start_workflow(
             names.SESSION,
             {"session_id": session_id, "packages": list(packages)},

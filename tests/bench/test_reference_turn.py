@@ -29,9 +29,9 @@ pytestmark = pytest.mark.slow
 
 
 REFERENCE = {
-    "session": {"events": 15, "payloads": 11, "bytes": 863},
-    "turn": {"events": 17, "payloads": 18, "bytes": 1974},
-    "agent": {"events": 81, "payloads": 59, "bytes": 4705},
+    "session": {"events": 15, "payloads": 11, "bytes": 873},
+    "turn": {"events": 17, "payloads": 18, "bytes": 1988},
+    "agent": {"events": 81, "payloads": 59, "bytes": 4731},
 }
 
 
