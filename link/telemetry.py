@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import opentelemetry.trace
+from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import (
     BatchSpanProcessor,
     SimpleSpanProcessor,
     SpanExporter,
     SpanExportResult,
 )
+from temporalio import workflow
 from temporalio.client import Interceptor, Plugin
 from temporalio.contrib.opentelemetry import (
     OpenTelemetryPlugin,
@@ -35,6 +38,7 @@ from link.trace_context import ActionTrace, HeaderGuard
 
 TRACER: Final = "turnwright"
 _FLUSH_MS: Final = 2_000
+_REMEMBERED_SPANS: Final = 4_096
 
 
 class Tracing(NamedTuple):
@@ -60,7 +64,7 @@ def tracer() -> opentelemetry.trace.Tracer:
 
 def export_to(exporter: SpanExporter) -> None:
     """Turn telemetry on in this process and send every finished span to `exporter` at once."""
-    _provider().add_span_processor(SimpleSpanProcessor(exporter))
+    _provider().add_span_processor(_Once(SimpleSpanProcessor(exporter)))
 
 
 def flush() -> None:
@@ -87,6 +91,48 @@ class SpanFile(SpanExporter):
         """Nothing is kept open."""
 
 
+class _Once(SpanProcessor):
+    """Passes on each span of a workflow once, when it ended by itself.
+
+    A workflow that leaves the cache closes what is open in it, and once more after its replay; a query may
+    close a span that the next workflow task closes again. Either has the same id: workflows draw theirs from
+    their own seed.
+    """
+
+    def __init__(self, inner: SpanProcessor) -> None:
+        self._inner = inner
+        self._seen: OrderedDict[int, None] = OrderedDict()
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        self._inner.on_start(span, parent_context)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if not _of_workflow(span) or self._is_first(span):
+            self._inner.on_end(span)
+
+    def shutdown(self) -> None:
+        self._inner.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._inner.force_flush(timeout_millis)
+
+    def _is_first(self, span: ReadableSpan) -> bool:
+        instance, context = workflow._Runtime.maybe_current(), span.context
+        if context is None or instance is None or getattr(instance, "_deleting", False):
+            return False  # the workflow is leaving the cache, or left it and is collected
+        if context.span_id in self._seen:
+            return False
+        self._seen[context.span_id] = None
+        while len(self._seen) > _REMEMBERED_SPANS:
+            self._seen.popitem(last=False)
+        return True
+
+
+def _of_workflow(span: ReadableSpan) -> bool:
+    names = span.attributes or {}
+    return "temporalRunID" in names and "temporalActivityID" not in names
+
+
 @functools.cache
 def _provider() -> ReplaySafeTracerProvider:
     """The process's provider: OpenTelemetry accepts one only, and workers need a replay-safe one."""
@@ -104,7 +150,7 @@ def _configure_once(endpoint: str | None, file: Path | None) -> None:
 
         traces = endpoint.rstrip("/")
         traces = traces if traces.endswith("/v1/traces") else f"{traces}/v1/traces"
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=traces)))
+        provider.add_span_processor(_Once(BatchSpanProcessor(OTLPSpanExporter(endpoint=traces))))
     if file:
         file.parent.mkdir(parents=True, exist_ok=True)
-        provider.add_span_processor(SimpleSpanProcessor(SpanFile(file)))
+        provider.add_span_processor(_Once(SimpleSpanProcessor(SpanFile(file))))

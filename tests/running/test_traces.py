@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from activities.models.offline.http_server import HttpRequest, HttpResponse, HttpServer
+from kernel.wire.ids import job_workflow
 from link.settings import Settings, TelemetrySettings
 from tests.running.guide import PACKAGE, guide
 from tests.support.model_server import ModelServer, Reply
@@ -49,7 +50,9 @@ async def test_one_trace_from_action_to_wire_calls(tmp_path: Path) -> None:
             await until_ready(two, tmp_path, "functions")
             session = await r.session(packages=[PACKAGE])
             acted = await act(r.settings, session.session_id)
-            await session.until(lambda state: not state["jobs"])
+            played = (await session.state())["last_turn"]["turn_id"]
+            [job] = (await session.turn(played).result())["jobs"]
+            await r.client.get_workflow_handle(job_workflow(job["job_id"])).result()
             for process in (one, two):
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(30) == 0
