@@ -23,7 +23,7 @@ async def test_f7_three_approvals_race_their_deadline(tmp_path: Path) -> None:
     """Two are answered, one expires; whatever came first, replay comes to the same."""
     model = ModelServer([marks(3), Reply(text="It is done.")])
     async with rig(
-        tmp_path, packages={PACKAGE: guide()}, model=model, TURNWRIGHT_APPROVAL_DEADLINE_S="4"
+        tmp_path, packages={PACKAGE: guide()}, model=model, TURNWRIGHT_APPROVAL_DEADLINE_S="8"
     ) as r:
         session = await r.session(packages=[PACKAGE])
         receipt = await session.submit("I look up.")

@@ -106,19 +106,18 @@ async def _first_turn(session: SessionDriver) -> dict[str, Any]:
 
 async def _record_one_task(home: Path, address: str) -> dict[str, WorkflowHistory]:
     """A session in whose one task a signal, an update and the end of an activity meet (catalogue F8)."""
-    async with rig(home, start_worker=False, TURNWRIGHT_ADDRESS=address) as r:
+    async with rig(home, start_worker=False, TURNWRIGHT_ADDRESS=address) as r, AsyncExitStack() as stack:
+        leaf, _ = worker.activities(await worker.assemble(r.settings, stack))
         for number in range(_ATTEMPTS):
-            history = await _play_one_task(r, f"one-task-{number}")
+            history = await _play_one_task(r, f"one-task-{number}", leaf)
             if digests.meets_in_one_task(history):
                 return {"one-task": history}
     raise RuntimeError(f"in {_ATTEMPTS} attempts the three never met in one task")
 
 
-async def _play_one_task(r: Rig, session_id: str) -> WorkflowHistory:
+async def _play_one_task(r: Rig, session_id: str, leaf: list[Any]) -> WorkflowHistory:
     """While no worker takes workflow tasks, all three arrive; then one comes."""
     gate = _Gate()
-    parts = worker.Parts(r.settings, r.client, r.store, *_rest(r))
-    leaf, _ = worker.activities(parts)
     common: dict[str, Any] = {"task_queue": r.settings.temporal.queue, "activities": leaf}
 
     def orders() -> Worker:
@@ -169,11 +168,6 @@ class _Gate(Interceptor):
                 return result
 
         return Held(next)
-
-
-def _rest(r: Rig) -> tuple[worker.Catalog, dict[str, worker.Slot]]:
-    catalog = worker.Catalog(r.store, worker.bundled("plugins"), r.settings.packages.path, r.home / "cache")
-    return catalog, worker.load_slots(r.settings.slots)
 
 
 @asynccontextmanager

@@ -134,6 +134,7 @@ REFUSED = {
     "text for a table": ('temporal = "x"\n', {}, "turnwright.toml: temporal", ""),
     "text for a slot": ('[slots]\nstory = "x"\n', {}, "slots.story", ""),
     "half a deployment": ('[deployment]\nname = "d"\n', {}, "deployment", ""),
+    "current without a build": ("[deployment]\nset_current = true\n", {}, "deployment", ""),
     "previous keys alone": ('[encryption]\nprevious_key_envs = ["K"]\n', {}, "encryption", ""),
     "home in the file": ('home = "x"\n', {}, "turnwright.toml", "TURNWRIGHT_HOME"),
     "no TOML": ("[temporal\n", {}, "turnwright.toml", "TOML"),
