@@ -71,8 +71,7 @@ class Applier:
             )
             self.told[run.runtime_id] = message.position
             counts["messages"] = 1
-        for proposal in commit.proposals:
-            kind, number = await self._write(run.package_id, run.runtime_id, proposal)
+        for kind, number in [await self._write(run.package_id, run.runtime_id, p) for p in _grouped(commit)]:
             counts[kind] = counts.get(kind, 0) + number
         if run.export and run.output is not None:
             counts["exports"] = await self._export(run.runtime_id, run.export, run.output)
@@ -80,13 +79,10 @@ class Applier:
 
     async def _write(self, package_id: str, runtime_id: str, proposal: Proposal) -> tuple[str, int]:
         match proposal:
-            case PluginData():
-                await self._put(package_id, proposal)
-                return "data", 1
             case PluginDataBatch():
-                for item in proposal.items:
-                    await self._put(package_id, item)
-                return "data", len(proposal.items)
+                items = [(item.namespace, item.key, item.value) for item in proposal.items]
+                await data.overwrite(self._conn, self._session_id, package_id, items, turn_id=self._turn_id)
+                return "data", len(items)
             case PluginDataDelete():
                 key = (self._session_id, package_id, proposal.namespace, proposal.key)
                 return "data", int(await data.remove(self._conn, *key))
@@ -97,10 +93,6 @@ class Applier:
                 await self._patch(proposal)
                 return "state", 1
         raise TurnwrightError(Code.COMMIT_PROPOSAL, f"{proposal.type} is not committed by a run")
-
-    async def _put(self, package_id: str, item: Any) -> None:
-        key = (self._session_id, package_id, item.namespace, item.key)
-        await data.put(self._conn, *key, value=item.value, turn_id=self._turn_id)
 
     async def _emit(self, runtime_id: str, event: EventEmit) -> None:
         await events.append(
@@ -128,3 +120,17 @@ class Applier:
             _log.warning("export %s of %s was not recorded: %s", name, runtime_id, error)
             return 0
         return 1
+
+
+def _grouped(commit: RunCommit) -> list[Proposal]:
+    """The proposals in their order, each row of record writes as one batch."""
+    grouped: list[Proposal] = []
+    for proposal in commit.proposals:
+        if isinstance(proposal, PluginData | PluginDataBatch):
+            items = proposal.items if isinstance(proposal, PluginDataBatch) else (proposal,)
+            if grouped and isinstance(grouped[-1], PluginDataBatch):
+                items = (*grouped.pop().items, *items)  # type: ignore[union-attr]
+            grouped.append(PluginDataBatch.model_construct(items=items))
+        else:
+            grouped.append(proposal)
+    return grouped

@@ -16,12 +16,12 @@ INTERVAL_S = 0.4
 async def beating() -> AsyncIterator[None]:
     """Beat in the background while the body runs; cancellation reaches the body as usual.
 
+    The server counts from the start of the activity, so the first beat may wait: a short activity costs none.
     A local activity has no heartbeat: its workflow task stands for it.
     """
     if activity.info().is_local:
         yield
         return
-    activity.heartbeat()
     task = asyncio.create_task(_beat())
     try:
         yield

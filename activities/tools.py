@@ -52,9 +52,8 @@ class ToolActivities:
             return await self._run_plugin(place, call)
 
     async def _run_builtin(self, place: Place, call: RunTool) -> ToolOutcome:
+        # Only the store is touched: a repeat works it out again, and the receipt keeps the first answer.
         async with self._store.write() as conn:
-            if recorded := await _recorded(conn, place, call):
-                return recorded
             own = OwnData(self._store, place, conn)
             try:
                 result = await builtin(own, call.name, await _arguments(conn, place, call))

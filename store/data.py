@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Select, delete, func, select, update
@@ -132,6 +134,38 @@ async def put(
     if changed != 1:
         raise _conflict(f"{package_id} {namespace}/{key}", expected, None)
     return record
+
+
+async def overwrite(
+    conn: AsyncConnection,
+    session_id: str,
+    package_id: str,
+    items: Sequence[tuple[str, str, Any]],
+    *,
+    turn_id: str,
+    now: float | None = None,
+) -> None:
+    """Write records over whatever stands, as one statement. The caller holds `sessions.lock`.
+
+    Args:
+        items: (namespace, key, value) each; of a key that is there twice the last one stands.
+    """
+    time = rows.moment(now)
+    fixed = {"session_id": session_id, "package_id": package_id, "version": 1, "turn_id": turn_id}
+    new = [
+        {**fixed, "namespace": namespace, "key": key, "value": value, "created_at": time, "updated_at": time}
+        for namespace, key, value in items
+    ]
+    if new:
+        await conn.execute(_overwriting(conn.dialect.name), new)
+
+
+@lru_cache(maxsize=2)
+def _overwriting(dialect: str) -> Any:
+    statement = rows.inserting(dialect, data)
+    kept = {name: statement.excluded[name] for name in ("value", "turn_id", "updated_at")}
+    key = (data.c.session_id, data.c.package_id, data.c.namespace, data.c.key)
+    return statement.on_conflict_do_update(index_elements=key, set_={**kept, "version": data.c.version + 1})
 
 
 async def remove(

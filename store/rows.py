@@ -115,16 +115,17 @@ def _plainly_inserting(table: Table) -> Any:
 
 @lru_cache(maxsize=128)
 def _inserting(dialect: str, table: Table) -> Any:
-    return _insert(dialect, table).on_conflict_do_nothing()
+    return inserting(dialect, table).on_conflict_do_nothing()
 
 
 @lru_cache(maxsize=256)
 def _upserting(dialect: str, table: Table, names: tuple[str, ...]) -> Any:
     keys = [column.name for column in table.primary_key]
-    insert = _insert(dialect, table)
+    insert = inserting(dialect, table)
     changed = {name: insert.excluded[name] for name in names if name not in keys}
     return insert.on_conflict_do_update(index_elements=keys, set_=changed)
 
 
-def _insert(dialect: str, table: Table) -> Any:
+def inserting(dialect: str, table: Table) -> Any:
+    """An insert of the dialect, for conflict clauses of one's own."""
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)

@@ -7,6 +7,7 @@ from kernel.wire.common import UsageTotals
 from store import (
     approvals,
     calls,
+    data,
     events,
     interjections,
     jobs,
@@ -309,3 +310,14 @@ async def test_an_interjection_is_recorded_once(store: Store) -> None:
         assert await interjections.add(conn, **facts, text="faster")
         assert not await interjections.add(conn, **facts, text="slower")
         assert [found.text for found in await interjections.list_of_turn(conn, "s", "t")] == ["faster"]
+
+
+async def test_records_are_overwritten_together_and_keep_count(store: Store) -> None:
+    async with store.write() as conn:
+        await data.put(conn, "s", "p", "n", "a", value=1, turn_id="t1", now=1.0)
+        items = [("n", "a", 2), ("n", "b", 3), ("n", "a", 4)]
+        await data.overwrite(conn, "s", "p", items, turn_id="t2", now=2.0)
+        await data.overwrite(conn, "s", "p", [], turn_id="t3")
+        page = await data.list_records(conn, "s", "p", "n")
+    found = [(r.key, r.value, r.version, r.turn_id, r.created_at, r.updated_at) for r in page.records]
+    assert found == [("a", 4, 3, "t2", 1.0, 2.0), ("b", 3, 1, "t2", 2.0, 2.0)]
