@@ -45,6 +45,7 @@ from activities.models.slots import Slot, load_slots
 from activities.network import Network
 from activities.sessions import SessionActivities
 from activities.tools import ToolActivities
+from activities.transcripts import Replies
 from activities.turns import TurnActivities
 from kernel.errors import TurnwrightError
 from kernel.manifest.versions import PRODUCT_VERSION
@@ -188,7 +189,7 @@ def build_workers(parts: Parts, interceptors: tuple[Interceptor, ...] = ()) -> l
 def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
     """Every activity: those of the workflow queue, and function runtimes."""
     settings, store = parts.settings, parts.store
-    generations = Generations(store, parts.catalog)
+    generations, replies = Generations(store, parts.catalog), Replies()
     models = ModelCalls(store, parts.slots, WIRES)
     turns_queue = names.turns_queue(settings.temporal.queue) if settings.deployment.name else None
     sessions = SessionActivities(store, parts.catalog, turns_queue=turns_queue, slots=sorted(parts.slots))
@@ -202,8 +203,8 @@ def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
         sessions.record_approval,
         sessions.record_interjection,
         turns.open_turn,
-        AgentActivities(store, generations, models).call_model,
-        ToolActivities(store, generations).run_tool,
+        AgentActivities(store, generations, models, replies).call_model,
+        ToolActivities(store, generations, replies).run_tool,
         commits.commit_turn,
         commits.commit_job,
         JobActivities(store, parts.client).reconcile_jobs,

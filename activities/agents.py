@@ -16,7 +16,7 @@ from activities.heartbeat import beating
 from activities.inputs import bound_inputs, missing_input, output_problem
 from activities.models.paid import ModelCalls, Paid, Patience, Payer
 from activities.models.wire import OnEvent, WireError
-from activities.transcripts import Transcript
+from activities.transcripts import Replies, Transcript
 from kernel.agent.calls import JudgedCall, hit_output_limit, judge_calls, transcript_message
 from kernel.agent.endings import json_ending
 from kernel.agent.messages import Message, ModelReply, ModelRequest, TextDelta, ToolName, ToolSpec
@@ -42,8 +42,9 @@ ATTEMPTS_PER_STEP = 100
 class AgentActivities:
     """Model calls of agent runs."""
 
-    def __init__(self, store: Store, generations: Generations, models: ModelCalls) -> None:
+    def __init__(self, store: Store, generations: Generations, models: ModelCalls, replies: Replies) -> None:
         self._store = store
+        self._replies = replies
         self._generations = generations
         self._models = models
 
@@ -135,6 +136,7 @@ class AgentActivities:
             if recorded:
                 return recorded  # the first reply stands: tools may have run for it
             await self._record(conn, step, outcome, reply, judged)
+        self._replies.keep(place, call.step, judged)
         return outcome
 
     def _judge(

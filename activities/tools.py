@@ -16,13 +16,14 @@ from activities.generations import Generations, Place
 from activities.heartbeat import beating
 from activities.invocations import call_tool
 from activities.own_data import OwnData
+from activities.transcripts import Replies
 from kernel.agent.messages import clean_json
 from kernel.catalog import BUILTIN_DATA_TOOLS
 from kernel.errors import Code, TurnwrightError
 from kernel.wire import names
 from kernel.wire.agent import RunTool, ToolOutcome
 from kernel.wire.base import Json, outline
-from store import runs, tool_results, transcripts
+from store import runs, tool_results
 from store.engine import Store
 
 _REFUSALS = {
@@ -35,9 +36,10 @@ _REFUSALS = {
 class ToolActivities:
     """Runs tools."""
 
-    def __init__(self, store: Store, generations: Generations) -> None:
+    def __init__(self, store: Store, generations: Generations, replies: Replies) -> None:
         self._store = store
         self._generations = generations
+        self._replies = replies
 
     @activity.defn(name=names.RUN_TOOL)
     async def run_tool(self, call: RunTool) -> ToolOutcome:
@@ -56,7 +58,9 @@ class ToolActivities:
         async with self._store.write() as conn:
             own = OwnData(self._store, place, conn)
             try:
-                result = await builtin(own, call.name, await _arguments(conn, place, call))
+                result = await builtin(
+                    own, call.name, await self._replies.arguments(conn, place, call.step, call.index)
+                )
             except TurnwrightError as error:
                 return await _answer(conn, place, call, error=error)
             return await _answer(conn, place, call, result=result, own=own)
@@ -65,7 +69,7 @@ class ToolActivities:
         async with self._store.read() as conn:
             if recorded := await _recorded(conn, place, call):
                 return recorded
-            arguments = await _arguments(conn, place, call)
+            arguments = await self._replies.arguments(conn, place, call.step, call.index)
         own = OwnData(self._store, place)
         result, error = None, None
         try:
@@ -148,12 +152,3 @@ def _outcome(ok: bool, code: str | None, message: str) -> ToolOutcome:
     if ok:
         return ToolOutcome(ok=True)
     return ToolOutcome(ok=False, code=Code(code or Code.TOOL_FAILED), message=message)
-
-
-async def _arguments(conn: AsyncConnection, place: Place, call: RunTool) -> dict[str, Any]:
-    """The judged arguments of a call, as `call_model` stored them."""
-    entry = await transcripts.find(conn, place.owner_id, place.runtime_id, step=call.step)
-    if entry is None:
-        raise TurnwrightError(Code.TOOL_UNKNOWN, f"no reply is stored for step {call.step}")
-    arguments: dict[str, Any] = entry.message["arguments"][call.index]
-    return arguments

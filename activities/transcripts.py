@@ -8,6 +8,7 @@ finished in.
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from activities.generations import Place
 from kernel.agent.calls import JudgedCall
 from kernel.agent.messages import Message, ToolCall
+from kernel.errors import Code, TurnwrightError
 from kernel.wire.agent import ModelStep
 from kernel.wire.base import Json
 from store import tool_results, transcripts
@@ -24,6 +26,7 @@ from store.tool_results import ToolResult
 from store.transcripts import Entry
 
 PROMPT_STEP = 0
+_KEPT = 512
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,36 @@ class Transcript:
             for index, call in enumerate(calls)
         ]
         return [reply, *answers]
+
+
+class Replies:
+    """Arguments of the newest stored replies of this process; a stored reply never changes.
+
+    A tool usually runs where its call was just judged, and need not read the reply back.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str, int], list[Any]] = OrderedDict()
+
+    def keep(self, place: Place, step: int, judged: Sequence[JudgedCall]) -> None:
+        """Remember the calls of a reply that is committed."""
+        self._known[place.owner_id, place.runtime_id, step] = [call.arguments for call in judged]
+        while len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+
+    async def arguments(self, conn: AsyncConnection, place: Place, step: int, index: int) -> dict[str, Any]:
+        """The judged arguments of one call.
+
+        Raises:
+            TurnwrightError: `tool.unknown`, when no such reply is stored.
+        """
+        known = self._known.get((place.owner_id, place.runtime_id, step))
+        if known is None:
+            entry = await transcripts.find(conn, place.owner_id, place.runtime_id, step=step)
+            if entry is None:
+                raise TurnwrightError(Code.TOOL_UNKNOWN, f"no reply is stored for step {step}")
+            known = entry.message["arguments"]
+        return dict(known[index])
 
 
 async def load(conn: AsyncConnection, place: Place) -> Transcript:
