@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import suppress
 
 import pytest
@@ -46,13 +45,11 @@ async def test_another_url_is_refused_without_its_password(url: str) -> None:
 
 
 async def test_a_database_that_does_not_answer_is_named_without_its_password() -> None:
-    start = time.monotonic()
     with pytest.raises(TurnwrightError) as refusal:
         await Store.open("postgresql://user:secret@127.0.0.1:9/name")
     assert refusal.value.code == Code.STORE_UNREACHABLE
     assert "secret" not in str(refusal.value)
     assert "127.0.0.1:9/name" in str(refusal.value)
-    assert time.monotonic() - start < 10
 
 
 @pytest.mark.slow

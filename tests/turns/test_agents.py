@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -292,20 +291,18 @@ async def test_the_turn_adds_up_what_all_its_agents_cost(tmp_path: Path) -> None
         assert (await session.play("go"))["usage"]["input_tokens"] == 20
 
 
-async def rejected_within(r: Rig, seconds: float) -> Any:
+async def rejection(r: Rig) -> Any:
     session = await r.session(packages=["tale"])
-    began = time.monotonic()
-    result = await session.play("go", timeout_s=seconds)
+    result = await session.play("go")
     assert result["status"] == "rejected"
-    assert time.monotonic() - began < seconds
     return result["reason"]
 
 
-async def test_a_model_server_that_is_down_rejects_the_turn_by_name_within_seconds(tmp_path: Path) -> None:
+async def test_a_model_server_that_is_down_rejects_the_turn_by_name(tmp_path: Path) -> None:
     model = ModelServer()
     async with rig(tmp_path, packages={"tale": STORY}, model=model) as r:
         await model.close()
-        assert await rejected_within(r, 10) == "model.transport"
+        assert await rejection(r) == "model.transport"
 
 
 async def test_a_wrong_key_rejects_the_turn_by_name_and_is_tried_once(tmp_path: Path) -> None:
@@ -313,14 +310,14 @@ async def test_a_wrong_key_rejects_the_turn_by_name_and_is_tried_once(tmp_path: 
     async with rig(
         tmp_path, packages={"tale": STORY}, model=ModelServer([Reply(status=401, body=body)])
     ) as r:
-        assert await rejected_within(r, 10) == "model.auth"
+        assert await rejection(r) == "model.auth"
         r.model.assert_calls(1)
 
 
 async def test_an_unconfigured_slot_rejects_the_turn_by_name_before_any_call(tmp_path: Path) -> None:
     files = story_with("{}", agent="    model: painter\n")
     async with rig(tmp_path, packages={"tale": files}) as r:
-        assert await rejected_within(r, 10) == "model.unconfigured"
+        assert await rejection(r) == "model.unconfigured"
         r.model.assert_calls(0)
 
 
