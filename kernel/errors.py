@@ -53,7 +53,6 @@ class Code(StrEnum):
     RUNTIME_UNKNOWN = "runtime.unknown"
     RUNTIME_NOT_MANUAL = "runtime.not-manual"
     APPROVAL_UNKNOWN = "approval.unknown"
-    APPROVAL_CLOSED = "approval.closed"
     NOT_SUPPORTED = "feature.not-supported"
 
     # Packages

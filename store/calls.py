@@ -175,13 +175,6 @@ async def totals_of_session(conn: AsyncConnection, session_id: str) -> UsageTota
     return await _totals(conn, calls.c.session_id == session_id)
 
 
-async def totals_by_runtime(conn: AsyncConnection, owner_id: str) -> dict[str, UsageTotals]:
-    """What each run of a turn or job cost so far, by runtime id."""
-    statement = select(calls.c.runtime_id, *_SUMS).where(calls.c.owner_id == owner_id)
-    grouped = statement.group_by(calls.c.runtime_id).order_by(calls.c.runtime_id)
-    return {row[0]: _usage(row[1:]) for row in await conn.execute(grouped)}
-
-
 _SUMS = (
     func.count(),
     func.coalesce(func.sum(case((calls.c.status == "unknown", 1), else_=0)), 0),

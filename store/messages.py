@@ -80,9 +80,3 @@ async def of_turn(conn: AsyncConnection, session_id: str, turn_id: str) -> list[
     statement = rows.columns(Message, messages).where(messages.c.session_id == session_id)
     own = statement.where(messages.c.turn_id == turn_id)
     return await rows.many(conn, Message, own.order_by(messages.c.position))
-
-
-async def count_of_role(conn: AsyncConnection, session_id: str, role: str) -> int:
-    """How many messages of a role the session has."""
-    own = (messages.c.session_id == session_id) & (messages.c.role == role)
-    return int((await conn.execute(select(func.count()).where(own))).scalar_one())

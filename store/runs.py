@@ -45,23 +45,6 @@ class Staged:
 _HIGHEST = select(func.max(staged.c.ordinal)).where(*rows.given(staged, "owner_id", "runtime_id"))
 
 
-async def put_run_status(
-    conn: AsyncConnection,
-    owner_id: str,
-    runtime_id: str,
-    *,
-    status: str,
-    reason: str = "",
-    message: str = "",
-    now: float | None = None,
-) -> None:
-    """Record how a run stands; its output stays."""
-    values = {"owner_id": owner_id, "runtime_id": runtime_id, "status": status}
-    await rows.upsert(
-        conn, runs, {**values, "reason": reason, "message": message, "updated_at": rows.moment(now)}
-    )
-
-
 async def put_output(
     conn: AsyncConnection,
     owner_id: str,

@@ -30,7 +30,6 @@ class ToolResult:
 _RESULTS = rows.columns(ToolResult, tool_results)
 _RUN = rows.given(tool_results, "owner_id", "runtime_id")
 _OF_CALL = _RESULTS.where(*_RUN, *rows.given(tool_results, "step", "idx"))
-_OF_STEP = _RESULTS.where(*_RUN, *rows.given(tool_results, "step")).order_by(tool_results.c.idx)
 _OF_RUN = _RESULTS.where(*_RUN).order_by(tool_results.c.step, tool_results.c.idx)
 
 
@@ -69,11 +68,6 @@ async def put(
     if stored is None:
         raise RuntimeError("a receipt that stands in the way cannot be read")
     return stored, False
-
-
-async def list_step(conn: AsyncConnection, owner_id: str, runtime_id: str, step: int) -> list[ToolResult]:
-    """The receipts of a step in call order."""
-    return await rows.many(conn, ToolResult, _OF_STEP, owner_id=owner_id, runtime_id=runtime_id, step=step)
 
 
 async def list_run(conn: AsyncConnection, owner_id: str, runtime_id: str) -> list[ToolResult]:

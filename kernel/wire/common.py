@@ -110,7 +110,6 @@ class Report(Wire):
     approval_closed: str | None = None
     job_ended: str | None = None
     job_status: Literal["succeeded", "failed", "timed_out", "cancelled", "stale"] | None = None
-    activity: Outline | None = None
 
 
 class Answer(Wire):

@@ -119,16 +119,13 @@ async def test_turns_are_listed_newest_first(store: Store) -> None:
     assert [turn.turn_id for turn in page + rest] == ["t3", "t2", "t1", "t0"]
 
 
-async def test_a_status_leaves_the_output_and_an_output_brings_its_status(store: Store) -> None:
+async def test_outputs_come_by_runtime_and_bring_their_status(store: Store) -> None:
     async with store.write() as conn:
         await runs.put_output(conn, "t", "p/b", output=[1], text="told")
-        await runs.put_run_status(conn, "t", "p/b", status="failed", reason="commit.conflict")
-        await runs.put_run_status(conn, "t", "p/a", status="skipped")
+        await runs.put_output(conn, "t", "p/a", output=None)
         found = await runs.get_outputs(conn, "t", ["p/b", "p/a", "p/none"])
-        one = await runs.get_run(conn, "t", "p/b")
     assert list(found) == ["p/a", "p/b"]
-    assert one is not None
-    assert (one.status, one.reason, one.output, one.text) == ("failed", "commit.conflict", [1], "told")
+    assert (found["p/b"].status, found["p/b"].output, found["p/b"].text) == ("success", [1], "told")
     assert found["p/a"].output is None
 
 
@@ -172,8 +169,7 @@ async def test_a_tool_receipt_is_written_once(store: Store) -> None:
             conn, "t", "a", 1, 0, call_id="c", ok=False, code="tool.failed"
         )
         await tool_results.put(conn, "t", "a", 1, 1, call_id="d", ok=False, code="tool.failed")
-        assert [found.idx for found in await tool_results.list_step(conn, "t", "a", 1)] == [0, 1]
-        assert len(await tool_results.list_run(conn, "t", "a")) == 2
+        assert [found.idx for found in await tool_results.list_run(conn, "t", "a")] == [0, 1]
     assert (new, stored) == (True, False)
     assert again == first
 
@@ -214,15 +210,13 @@ async def test_a_lost_call_that_comes_back_is_priced_after_all(store: Store) -> 
         assert (await calls.totals_of_owner(conn, "t")).unknown == 0
 
 
-async def test_totals_add_up_by_runtime_turn_and_session(store: Store) -> None:
+async def test_totals_add_up_by_turn_and_session(store: Store) -> None:
     async with store.write() as conn:
         for owner, runtime in (("t", "a"), ("t", "b"), ("job", "c")):
             begun = await begin(conn, owner=owner, runtime=runtime)
             cost = None if runtime == "b" else 0.1
             await calls.finish(conn, begun.call, status="ok", input_tokens=1, cost_usd=cost)
-        by_runtime = await calls.totals_by_runtime(conn, "t")
-        assert list(by_runtime) == ["a", "b"]
-        assert by_runtime["b"].unpriced == 1
+        assert (await calls.totals_of_runtime(conn, "t", "b")).unpriced == 1
         assert (await calls.totals_of_owner(conn, "t")).calls == 2
         assert await calls.totals_of_turn(conn, "t") == await calls.totals_of_session(conn, "s")
         assert (await calls.totals_of_session(conn, "s")).cost_usd == 0.2
@@ -255,7 +249,6 @@ async def test_recent_messages_are_those_of_the_last_turns(store: Store) -> None
         assert await messages.recent(conn, "other", 5) == []
         assert [found.position for found in await messages.list_all(conn, "s", after=2, limit=2)] == [3, 4]
         assert len(await messages.of_turn(conn, "s", "t1")) == 2
-        assert await messages.count_of_role(conn, "s", "player") == 3
     assert [found.position for found in recent] == [3, 4, 5, 6]
     assert recent[0].segments is None
     assert recent[1].segments == [{"n": 1}]
