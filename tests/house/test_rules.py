@@ -18,8 +18,11 @@ def tracked(pattern: str) -> list[Path]:
     """Files that belong to the project; in an export without git, every file of the pattern."""
     listed = subprocess.run(
         ["git", "ls-files", pattern], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.split()
-    return [ROOT / name for name in listed] or sorted(ROOT.glob(f"**/{pattern}"))
+    )
+    if (ROOT / ".git").exists() and listed.returncode == 0:
+        return [ROOT / name for name in listed.stdout.split()]
+    found = (file.relative_to(ROOT) for file in sorted(ROOT.glob(f"**/{pattern}")))
+    return [ROOT / file for file in found if not any(part.startswith(".") for part in file.parts)]
 
 
 def run(*command: str) -> None:
