@@ -24,7 +24,7 @@ async def doctor(as_json: AsJson = False) -> int | None:
 
 @output.command
 async def migrate(as_json: AsJson = False) -> int | None:
-    """Bring the database of `[store] url` to this version; several may do it at once."""
+    """Bring the database of the setting `store.url` to this version; several may do it at once."""
     revision = await upgrade(settings().store_url)
     if as_json:
         output.print_json({"revision": revision})

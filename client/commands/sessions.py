@@ -25,7 +25,7 @@ Packages = Annotated[
 async def new(
     session: SessionId,
     package: Packages = None,
-    locale: Annotated[str, typer.Option(help="Content locale, fixed for the session's life.")] = "en",
+    locale: Annotated[str, typer.Option(help="Locale of the session; `session set` changes it.")] = "en",
     as_json: AsJson = False,
 ) -> int | None:
     """Create a session and wait until it is open. Without --package: every bundled package."""
@@ -100,7 +100,7 @@ async def set_(
         list[str] | None,
         typer.Option(metavar="NAME=SLOT", help="Let this model slot answer for a slot or a runtime id."),
     ] = None,
-    locale: Annotated[str | None, typer.Option(help="Locale of labels.")] = None,
+    locale: Annotated[str | None, typer.Option(help="Locale of the session.")] = None,
     as_json: AsJson = False,
 ) -> int | None:
     """Change what holds from the next turn on; --package gives the whole list."""
