@@ -221,7 +221,10 @@ def _lock(home: Path) -> IO[str]:
     except OSError:
         lock.close()
         raise TurnwrightError(
-            Code.SERVER_START_FAILED, "another development server uses this folder", where=str(home)
+            Code.SERVER_START_FAILED,
+            "another development server uses this folder",
+            where=str(home),
+            accepted="`turnwright dev --stop` first, or another TURNWRIGHT_HOME",
         ) from None
     return lock
 

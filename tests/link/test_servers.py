@@ -78,6 +78,7 @@ async def test_two_servers_do_not_share_a_folder(tmp_path: Path) -> None:
         with pytest.raises(TurnwrightError, match="another development server") as caught:
             await start_dev_server(tmp_path, ui=False)
         assert caught.value.code == Code.SERVER_START_FAILED
+        assert "turnwright dev --stop" in (caught.value.accepted or "")
 
 
 async def test_taken_port_is_told_with_the_log(tmp_path: Path) -> None:
