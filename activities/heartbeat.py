@@ -1,4 +1,4 @@
-"""Heartbeats from the first line of an activity: a dead worker is noticed, a stop is heard."""
+"""Heartbeats of everything long: a dead worker is noticed, a stop is heard."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Slot(BaseModel):
         context_window: tokens of prompt and answer together.
         max_output_tokens: the longest answer to ask for.
         price_input, price_output: price of a million tokens, in the deployment's currency.
-        fallback: the slot that stands in when this one is rate-limited.
+        fallback: refused by name; another slot cannot stand in yet.
         reasoning_off: body fields that turn thinking off, as this provider spells them.
     """
 
@@ -47,7 +47,7 @@ class Slot(BaseModel):
     max_output_tokens: Annotated[int, Field(gt=0)] = 16384
     price_input: Price | None = None
     price_output: Price | None = None
-    fallback: str | None = None
+    fallback: None = None
     reasoning_off: dict[str, JsonValue] = Field(default_factory=dict)
 
     @field_validator("base_url")
@@ -103,10 +103,7 @@ def load_slots(config: Mapping[str, Any]) -> dict[str, Slot]:
         TurnwrightError: `config.invalid`, naming slot and field; never with the refused value, which may be a
             key in the wrong place.
     """
-    slots = {name: _slot(name, value) for name, value in config.items()}
-    for name in slots:
-        _check_fallbacks(name, slots)
-    return slots
+    return {name: _slot(name, value) for name, value in config.items()}
 
 
 def _slot(name: str, value: Any) -> Slot:
@@ -114,25 +111,12 @@ def _slot(name: str, value: Any) -> Slot:
         return Slot.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(["models", name, *(str(part) for part in first["loc"])])
+        where = ".".join(["slots", name, *(str(part) for part in first["loc"])])
         message = first["msg"].removeprefix("Value error, ")
+        if first["loc"] == ("fallback",):
+            raise TurnwrightError(
+                Code.NOT_SUPPORTED, "slots have no fallback in this version", where=where
+            ) from None
         if first["loc"] == ("api_key_env",):
             message = "the name of an environment variable is accepted, not a key"
         raise TurnwrightError(Code.CONFIG_INVALID, message, where=where) from None
-
-
-def _check_fallbacks(name: str, slots: Mapping[str, Slot]) -> None:
-    seen = [name]
-    while (following := slots[seen[-1]].fallback) is not None:
-        where = f"models.{seen[-1]}.fallback"
-        if following not in slots:
-            known = ", ".join(sorted(slots))
-            raise TurnwrightError(
-                Code.CONFIG_INVALID, f"there is no slot `{following}`", where=where, accepted=known
-            )
-        if following in seen:
-            circle = " → ".join([*seen, following])
-            raise TurnwrightError(
-                Code.CONFIG_INVALID, f"the fallbacks run in a circle: {circle}", where=where
-            )
-        seen.append(following)

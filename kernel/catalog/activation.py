@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kernel.errors import Code, TurnwrightError
-from kernel.manifest import Package, Runtime, unsupported
+from kernel.manifest import ContractReference, Package, Runtime, unsupported
 from kernel.prompt import unknown_roots
 from kernel.prompt.templates import ROOTS
 
@@ -47,6 +47,7 @@ def _problems(active: Sequence[Package]) -> Iterable[Problem]:
     yield from _conflicts(active)
     yield from _two_stories(active)
     yield from _event_topics(active)
+    yield from _ambiguous_inputs(active)
 
 
 def _unsupported(active: Sequence[Package]) -> Iterable[Problem]:
@@ -68,6 +69,25 @@ def _missing_providers(active: Sequence[Package]) -> Iterable[Problem]:
                 yield Problem(
                     Code.ACTIVATION_MISSING_PROVIDER, message, f"a package that provides {contract}"
                 )
+
+
+def _ambiguous_inputs(active: Sequence[Package]) -> Iterable[Problem]:
+    """A required input of one provider, where several would answer (DECISIONS 5)."""
+    providers: dict[str, list[str]] = {}
+    for runtime in _runtimes(active):
+        if contract := runtime.manifest.io.output.contract:
+            providers.setdefault(contract, []).append(runtime.id)
+    for runtime in _runtimes(active):
+        for name, binding in runtime.manifest.io.inputs.items():
+            source = binding.source
+            if not (
+                isinstance(source, ContractReference) and source.cardinality == "one" and binding.required
+            ):
+                continue
+            if len(found := sorted(providers.get(source.contract, ()))) > 1:
+                several = ", ".join(found)
+                message = f"input {name} of {runtime.id} needs one {source.contract}; {several} provide it"
+                yield Problem(Code.ACTIVATION_AMBIGUOUS_PROVIDER, message, "one of them")
 
 
 def _conflicts(active: Sequence[Package]) -> Iterable[Problem]:

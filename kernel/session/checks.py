@@ -105,8 +105,16 @@ def _check_text(text: str, field: str) -> None:
 def _check_payload(payload: Json) -> None:
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     _check_text(text, "payload")
-    if "\\u0000" in text or "\\ud8" in text.lower():
-        raise _invalid("payload holds NUL or lone surrogates", "valid Unicode text without NUL")
+    if _holds_nul(payload):
+        raise _invalid("payload holds NUL", "text without NUL")
+
+
+def _holds_nul(value: Json) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_holds_nul(part) for pair in value.items() for part in pair)
+    return isinstance(value, list) and any(_holds_nul(item) for item in value)
 
 
 def _invalid(message: str, accepted: str) -> TurnwrightError:

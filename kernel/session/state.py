@@ -385,6 +385,7 @@ class SessionState:
             closed = approval.model_copy(update={"status": "withdrawn"})
             self.approvals[approval.ref] = closed
             self._outbox.append(orders.NoteApproval(closed))
+            self._forget_old_approvals()
 
     def _forget_old_approvals(self) -> None:
         closed = [ref for ref, approval in self.approvals.items() if approval.status != "open"]

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kernel.errors import Code
 from kernel.wire.base import Json, Outline, Wire
-from kernel.wire.common import Approval, Failure, JobRef, Origin, UsageTotals
+from kernel.wire.common import Approval, Failure, JobRef, Origin
 
 SessionStatus = Literal["active", "paused", "ended"]
 Phase = Literal["setup", "playing"]
@@ -90,7 +90,6 @@ class SessionResult(Wire):
 
     session_id: str
     completed_player_turns: int
-    usage: UsageTotals = Field(default_factory=UsageTotals)
 
 
 class Submit(Wire):

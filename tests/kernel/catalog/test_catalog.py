@@ -60,6 +60,21 @@ def test_two_stories_conflicts_and_topics_are_refused() -> None:
     assert code(["a", "b"], package("a", root=topic), package("b", root=topic)) == Code.ACTIVATION_EVENT_TOPIC
 
 
+def test_several_providers_of_a_required_input_are_refused() -> None:
+    handler = {"handler.py": b"async def handler(ctx): ...\n"}
+    gives = "schedule: { stage: pre-turn }\n  io: { output: { contract: a.b@1 } }\n  function: {}"
+    bound = "{ inputs: { x: { from: { contract: a.b@1 }%s } } }"
+    takes = f"schedule: {{ stage: post-turn }}\n  function: {{}}\n  io: {bound}"
+    one, two = package("one", gives, **handler), package("two", gives, **handler)
+    needy, easy = (
+        package("needy", takes % "", **handler),
+        package("easy", takes % ", required: false", **handler),
+    )
+    assert code(["one", "two", "needy"], one, two, needy) == Code.ACTIVATION_AMBIGUOUS_PROVIDER
+    assert len(activate(["one", "needy"], known(one, needy))) == 2
+    assert len(activate(["one", "two", "easy"], known(one, two, easy))) == 3
+
+
 def test_what_this_version_does_not_run_is_refused_by_name() -> None:
     late = package("late", "schedule: { stage: setup }")
     with pytest.raises(TurnwrightError) as refused:

@@ -137,6 +137,10 @@ def test_a_payload_alone_is_an_action() -> None:
     decide.check_submit(fresh(), Submit(action_id="x", text="", payload={"choice": 1}))
 
 
+def test_a_payload_may_speak_of_escapes() -> None:
+    decide.check_submit(fresh(), Submit(action_id="x", text="", payload={"path": r"C:\ud8x \u0000"}))
+
+
 def test_a_full_queue_refuses_what_is_new_and_repeats_what_is_known() -> None:
     state = fresh()
     for number in range(MAX_QUEUE):
@@ -402,6 +406,14 @@ def test_the_snapshot_carries_everything_over() -> None:
     assert twin.view() == state.view()
     assert twin.submit(Submit(action_id="b", text="go")) == state.submit(Submit(action_id="b", text="go"))
     assert twin.next(NOW) == state.next(NOW)
+
+
+def test_withdrawn_approvals_are_forgotten_too() -> None:
+    state = fresh()
+    for number in range(200):
+        state.report(Report(approval_opened=approval(ref=f"r{number}")))
+        state.report(Report(approval_closed=f"r{number}"))
+    assert len(state.approvals) == 64
 
 
 def test_a_full_snapshot_stays_small() -> None:
