@@ -47,7 +47,7 @@ from activities.sessions import SessionActivities
 from activities.tools import ToolActivities
 from activities.transcripts import Replies
 from activities.turns import TurnActivities
-from kernel.errors import TurnwrightError
+from kernel.errors import Code, TurnwrightError
 from kernel.manifest.versions import PRODUCT_VERSION
 from kernel.wire import names
 from link import deployment
@@ -144,6 +144,14 @@ async def run(settings: Settings, interceptors: tuple[Interceptor, ...] = ()) ->
 
 async def assemble(settings: Settings, stack: AsyncExitStack) -> Parts:
     """Connect, open the store, find the packages; whatever is missing is named at once."""
+    for folder in settings.packages.path:
+        if not folder.is_dir():
+            raise TurnwrightError(
+                Code.CONFIG_INVALID,
+                f"there is no folder {folder}",
+                where="packages.path",
+                accepted="folders that exist",
+            )
     slots = load_slots(settings.slots)
     store = await Store.open(settings.store_url)
     stack.push_async_callback(store.close)

@@ -124,6 +124,7 @@ class Turnwright:
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 static_summary=f"session {session_id}",
+                static_details=f"packages: {', '.join(packages) if packages else 'every bundled one'}",
                 search_attributes=_attributes(session_id),
                 rpc_timeout=timedelta(seconds=10),
             )
