@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from kernel.commit.proposals import AppendOp, IncOp, RemoveOp, SetOp, UpdateOp
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.base import Json
+from kernel.wire.host import MAX_INTEGER
 
 
 def apply_ops(record: Json, ops: Sequence[UpdateOp]) -> Json:
@@ -56,9 +58,15 @@ def _increased(current: Json, op: IncOp) -> float:
     if current is not None and (isinstance(current, bool) or not isinstance(current, int | float)):
         raise _conflict(op.path, f"inc needs a number, found {_kind(current)}")
     result = (current or 0) + op.by
+    if not _storable(result):
+        raise _conflict(op.path, f"{result} is no number that JSON readers keep exactly")
     if (op.min is not None and result < op.min) or (op.max is not None and result > op.max):
         raise _conflict(op.path, f"{result} is outside {_bound(op.min, '-∞')} to {_bound(op.max, '∞')}")
     return result
+
+
+def _storable(number: float) -> bool:
+    return abs(number) <= MAX_INTEGER if isinstance(number, int) else math.isfinite(number)
 
 
 def _bound(value: float | None, unbounded: str) -> str:

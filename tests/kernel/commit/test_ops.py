@@ -48,6 +48,8 @@ def test_operation(record: Any, op: dict[str, Any], after: Any) -> None:
         ({"n": 1}, {"op": "inc", "path": "/n", "by": -2, "min": 0}),
         ({"n": 1}, {"op": "inc", "path": "/n", "by": 2, "max": 2}),
         ({"n": "1"}, {"op": "inc", "path": "/n", "by": 1}),
+        ({"n": 1e308}, {"op": "inc", "path": "/n", "by": 1e308}),
+        ({"n": 2**53 - 1}, {"op": "inc", "path": "/n", "by": 1}),
         ({"n": True}, {"op": "inc", "path": "/n", "by": 1}),
         ({"l": {}}, {"op": "append", "path": "/l", "value": 1}),
         ({"s": "x"}, {"op": "set", "path": "/s/deep", "value": 1}),
