@@ -72,6 +72,23 @@ async def remember(
     return result
 
 
+async def note(activity: str, argument: Any, result_type: type[R], summary: str) -> R:
+    """Write to the store what a message brought, for as long as it takes.
+
+    An activity, not a local one: messages come in bursts, and one that arrives while a local activity runs
+    was seen to meet its result in another order on replay.
+    """
+    result: R = await workflow.execute_activity(
+        activity,
+        argument,
+        result_type=result_type,
+        start_to_close_timeout=_STORE_ATTEMPT,
+        retry_policy=_STORE_RETRY,
+        summary=summary,
+    )
+    return result
+
+
 async def open_session(argument: Any, result_type: type[R]) -> R:
     """Create or load the session; longer than a local activity, for it may store packages."""
     return await _perform(names.OPEN_SESSION, argument, result_type, "open session", start_to_close=_SETUP)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any
 
@@ -311,12 +312,13 @@ class SessionWorkflow:
                 session_id=session_id, approval=order.approval, note=order.note, actor=order.actor
             )
             summary = f"approval {order.approval.status}: {order.approval.tool}"
-            await self._remember(names.RECORD_APPROVAL, entry, wire.Applied, summary)
+            await self._unless_refused(effects.note(names.RECORD_APPROVAL, entry, wire.Applied, summary))
         else:
             text = wire.RecordInterjection(
                 session_id=session_id, turn_id=order.turn_id, interject=order.interject
             )
-            await self._remember(names.RECORD_INTERJECTION, text, wire.Applied, "interjection")
+            note = effects.note(names.RECORD_INTERJECTION, text, wire.Applied, "interjection")
+            await self._unless_refused(note)
         self._state.noted(order)
 
     async def _forward(self, order: decide.Forward) -> None:
@@ -361,9 +363,15 @@ class SessionWorkflow:
     # Inner workings
 
     async def _remember(self, activity: str, argument: Any, result_type: type[Any], summary: str) -> Any:
-        """Write to the store, for as long as it takes; a refusal becomes a notice, never a crash."""
+        """Write to the store, for as long as it takes."""
+        return await self._unless_refused(
+            effects.remember(activity, argument, result_type, summary, patience=None)
+        )
+
+    async def _unless_refused(self, work: Awaitable[Any]) -> Any:
+        """The work's result; a refusal becomes a notice, never a crash."""
         try:
-            return await effects.remember(activity, argument, result_type, summary, patience=None)
+            return await work
         except FailureError as error:  # a local activity's own failure comes unwrapped
             _pass_on_cancellation(error)
             self._state.refused(effects.failure_of(error))
