@@ -83,17 +83,15 @@ async def test_every_activity_has_a_summary_that_says_who_and_what(played: Playe
     assert await summaries(session.turn(result["turn_id"]), scheduled) == ["pre-turn · work/roll"]
     job = r.client.get_workflow_handle(f"job/{result['jobs'][0]['job_id']}")
     assert await summaries(job, scheduled) == ["work/count · job"]
-    assert await summaries(session.handle, scheduled) == ["open session"]
+    told = ["open session", "approval open: act", "approval approved: act"]
+    assert await summaries(session.handle, scheduled) == told
 
 
 async def test_every_local_activity_has_a_summary_too(played: Played) -> None:
     _, session, result = played
     marker = EventType.EVENT_TYPE_MARKER_RECORDED
     assert await summaries(session.turn(result["turn_id"]), marker) == ["open turn", "commit"]
-    told = await summaries(session.handle, marker)
-    assert told[0] == "accept action"
-    assert "approval open: act" in told
-    assert "approval approved: act" in told
+    assert await summaries(session.handle, marker) == ["accept action"]
 
 
 async def test_every_child_has_a_summary_and_details(played: Played) -> None:
