@@ -261,7 +261,7 @@ def _result(status: Any, reason: str, message: str, usage: UsageTotals) -> RunRe
 def _messages(params: dict[str, Json]) -> tuple[Message, ...]:
     system = [Message(role="system", text=params["system"])] if params.get("system") else []
     if params.get("messages"):
-        given = [Message(role=entry["role"], text=entry["text"]) for entry in params["messages"]]
+        given = [Message(role=entry["role"], text=entry["content"]) for entry in params["messages"]]
     else:
         given = [Message(role="user", text=str(params.get("prompt") or ""))]
     return (*system, *given)

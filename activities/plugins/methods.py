@@ -9,14 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.base import Json
 from kernel.wire.host import METHODS
 
-Short = Annotated[str, StringConstraints(max_length=128)]
-Key = Annotated[str, StringConstraints(max_length=512)]
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:  # no record has such a name, and PostgreSQL takes no such question
+        raise ValueError("NUL is in no name")
+    return text
+
+
+Short = Annotated[str, StringConstraints(max_length=128), AfterValidator(_without_nul)]
+Key = Annotated[str, StringConstraints(max_length=512), AfterValidator(_without_nul)]
 Positive = Annotated[int, Field(gt=0)]
 
 
@@ -41,7 +48,7 @@ class _Set(_Record):
 
 
 class _State(_Params):
-    path: Annotated[str, StringConstraints(max_length=1024)]
+    path: Annotated[str, StringConstraints(max_length=1024), AfterValidator(_without_nul)]
 
 
 class _Tool(_Params):
@@ -49,9 +56,14 @@ class _Tool(_Params):
     args: dict[str, Any] = Field(default_factory=dict)
 
 
+class _Said(_Params):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
 class _Text(_Params):
     prompt: str | None = None
-    messages: list[dict[str, Any]] | None = None
+    messages: list[_Said] | None = None
     system: str | None = None
     presetId: Short | None = None
     maxOutputTokens: Positive | None = None

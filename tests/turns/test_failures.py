@@ -292,3 +292,15 @@ async def test_a_package_whose_code_does_not_load_makes_no_session(
         revision = (await good.update("configure", {"packages": ["tale", "broken"]}))["revision"]
         view = await good.until(lambda view: view["revision"] == revision)
         assert [notice["code"] for notice in view["notices"]] == [Code.PACKAGE_LOAD]
+
+
+async def test_messages_of_a_function_reach_the_model_and_wrong_ones_fail_by_name(tmp_path: Path) -> None:
+    ask = "await ctx.gateway.generate_text(messages=[{'role': 'user', %r: 'Who?'}])\n" + OK
+    packages = {"good": function(ask % "content"), "bad": function(ask % "text"), "tale": STORY}
+    model = ModelServer([Reply(text="Ada.", when="Who?"), Reply(text="Hi.")])
+    async with rig(tmp_path, packages=packages, model=model) as r:
+        session = await r.session(packages=["good", "bad", "tale"])
+        result = await session.play("go")
+        assert ended(result) == {"good": "success", "bad": "failed", "tale": "success"}
+        assert reason(result, "bad") == "tool.arguments"
+        r.model.assert_calls(2)

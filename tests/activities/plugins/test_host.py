@@ -80,6 +80,14 @@ async def test_every_failure_becomes_a_code(tmp_path: Path, line: str, code: Cod
         ("await ctx.tools.call('t' * 200)", "tools.call: name: "),
         ("await ctx.progress.report('x', fraction=2)", "progress.report: fraction: "),
         ("await ctx.gateway.generate_object('x', schema=5)", "gateway.generate_object: schema: "),
+        ("await ctx.gateway.generate_text(messages=[{}])", "gateway.generate_text: messages/0/role: "),
+        (
+            "await ctx.gateway.generate_text(messages=[{'role': 'player', 'content': 'x'}])",
+            "messages/0/role: Input should be 'system', 'user' or 'assistant'",
+        ),
+        ("await ctx.plugin_data.get('n', 'a\\0')", "plugin_data.get: key: Value error, NUL is in no name"),
+        ("await ctx.plugin_data.list('n', prefix='\\0')", "plugin_data.list: prefix: "),
+        ("await ctx.state.get('/\\0')", "state.get: path: "),
         ("await ctx.utils.fetch_with_retry('https://x.org', method='TRACE')", "http.fetch: method: "),
     ],
 )
