@@ -165,6 +165,7 @@ def sqlite_engine(url: URL, *, writes: bool) -> AsyncEngine:
         url,
         pool_size=1 if writes else _READERS,
         max_overflow=0,
+        hide_parameters=True,  # an error of the driver goes into logs and histories; the story does not
         connect_args={"async_creator_fn": sqlite_driver.connect, "busy_s": BUSY_S, "writes": writes},
     )
 
@@ -203,6 +204,7 @@ def postgres_engine(url: URL) -> AsyncEngine:
         isolation_level="READ COMMITTED",
         pool_size=_POOL,
         max_overflow=0,
+        hide_parameters=True,
         pool_recycle=1800,
         pool_pre_ping=True,
         connect_args=address.connect_arguments(url),

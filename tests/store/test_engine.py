@@ -153,6 +153,13 @@ async def test_cancellation_at_any_moment_leaves_the_store_usable(store: Store) 
     assert "last" in await ids(store)
 
 
+async def test_an_error_of_the_database_tells_nothing_of_what_was_written(store: Store) -> None:
+    with pytest.raises(DBAPIError) as caught:
+        async with store.write() as conn:
+            await conn.execute(text("INSERT INTO nowhere VALUES (:said)"), {"said": "a player's words"})
+    assert "a player's words" not in str(caught.value)
+
+
 async def test_a_write_inside_a_write_is_refused_where_it_would_wait_for_itself(tmp_path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     await upgrade(url)
