@@ -54,9 +54,12 @@ class SessionActivities:
                 session = await (
                     self._renewed(conn, request) if existing else self._created(conn, request, chosen)
                 )
+                open_turns = await turns.list_open(conn, request.session_id) if existing else []
+            orphans = {"orphans": tuple(turn.turn_id for turn in open_turns)} if open_turns else {}
             return wire.OpenedSession(
                 clock=wire.Clock(phase="playing", completed_player_turns=session.completed_player_turns),
                 packages=tuple(entry["package_id"] for entry in session.active),
+                **orphans,
             )
 
     @activity.defn(name=names.CONFIGURE_SESSION)
@@ -168,6 +171,8 @@ class SessionActivities:
             raise TurnwrightError(
                 Code.SESSION_ENDED, f"session {request.session_id!r} has ended", accepted="another session id"
             )
+        for approval in await approvals.list_approvals(conn, session_id=request.session_id):
+            await approvals.close(conn, approval.ref, status="withdrawn", note="the session started anew")
         return await sessions.update(
             conn, request.session_id, incarnation=request.incarnation, status="active"
         )

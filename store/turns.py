@@ -170,3 +170,10 @@ async def list_turns(
         statement = statement.where(turns.c.created_at < before)
     newest = statement.order_by(turns.c.created_at.desc(), turns.c.turn_id.desc())
     return await rows.many(conn, Turn, newest.limit(limit))
+
+
+async def list_open(conn: AsyncConnection, session_id: str) -> list[Turn]:
+    """Turns of a session that have not ended, oldest first."""
+    still_open = (turns.c.session_id == session_id) & (turns.c.status == "open")
+    oldest = rows.columns(Turn, turns).where(still_open).order_by(turns.c.created_at, turns.c.turn_id)
+    return await rows.many(conn, Turn, oldest)

@@ -178,6 +178,9 @@ class SessionWorkflow:
             _pass_on_cancellation(error)
             raise effects.refused(effects.failure_of(error)) from error
         self._state.opened(opened.clock)
+        for turn_id in opened.orphans:  # nobody else would ever answer or stop them
+            turn = turn_workflow(self._input.session_id, turn_id)
+            await self._send(turn, names.DELIVER, Deliver(stop="the session started anew"))
 
     async def _carry_out(self, order: decide.Order) -> None:
         match order:

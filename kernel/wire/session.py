@@ -210,11 +210,16 @@ class OpenSession(Wire):
 
 
 class OpenedSession(Wire):
-    """The session as stored: its clock, and what it may already have behind it."""
+    """The session as stored: its clock, and what it may already have behind it.
+
+    Attributes:
+        orphans: turns that a lost workflow of this session left open.
+    """
 
     clock: Clock = Field(default_factory=Clock)
     status: SessionStatus = "active"
     packages: tuple[str, ...] = ()
+    orphans: tuple[str, ...] = ()
 
 
 class AcceptAction(Wire):

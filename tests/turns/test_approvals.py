@@ -261,3 +261,17 @@ async def test_the_wait_for_a_person_does_not_count_against_the_runs_time(tmp_pa
         await asyncio.sleep(3.2)  # the time that must not count
         await resolve(session, ref, "approve")
         assert (await session.result(receipt))["status"] == "committed"
+
+
+async def test_a_session_that_starts_anew_stops_the_turn_and_closes_the_question_of_the_lost_one(
+    tmp_path: Path,
+) -> None:
+    async with rig(tmp_path, packages={"tale": TALE}, model=ModelServer([acts("dig"), END])) as r:
+        session = await r.session("lost", packages=["tale"])
+        receipt = await session.submit("go")
+        (ref,) = (await asked_for(session)).values()
+        await session.handle.terminate("by a test")
+        again = await r.session("lost", packages=["tale"])
+        assert (await again.result(receipt))["status"] == "stopped"
+        await eventually(lambda: inbox(r, again), {ref: "withdrawn"})
+        assert (await again.play("on"))["status"] == "committed"
