@@ -343,7 +343,9 @@ class SessionWorkflow:
     async def _mirror(self, order: decide.Mirror) -> None:
         attributes.status(order.status)
         request = wire.SetSessionStatus(session_id=self._input.session_id, status=order.status)
-        await self._remember(names.CLOSE_SESSION, request, wire.Applied, f"session {order.status}")
+        # A workflow task that fails forgets the order that came in it: the store may hear of it only later.
+        told = effects.note(names.CLOSE_SESSION, request, wire.Applied, f"session {order.status}")
+        await self._unless_refused(told)
         self._state.mirrored(order.status)
 
     async def _reconcile(self, order: decide.Reconcile) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from kernel.wire import names
 from link.dev_server import start_dev_server
@@ -152,6 +155,48 @@ async def test_the_store_knows_that_a_session_is_paused_or_ended(tmp_path: Path)
         result = await session.handle.result()
         assert result["completed_player_turns"] == 1
         assert await status() == "ended"
+
+
+class History(Interceptor):
+    """Reads, whenever the store is told a session's status, which orders its history already holds."""
+
+    def __init__(self) -> None:
+        self.orders: list[list[str]] = []
+
+    def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
+        return _Told(next, self.orders)
+
+
+class _Told(ActivityInboundInterceptor):
+    def __init__(self, next: ActivityInboundInterceptor, orders: list[list[str]]) -> None:
+        super().__init__(next)
+        self._orders = orders
+
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        if (info := activity.info()).activity_type == names.CLOSE_SESSION:
+            assert info.workflow_id
+            history = await activity.client().get_workflow_handle(info.workflow_id).fetch_history()
+            accepted = [
+                event.workflow_execution_update_accepted_event_attributes.accepted_request.input
+                for event in history.events
+                if event.HasField("workflow_execution_update_accepted_event_attributes")
+            ]
+            found = [request.args.payloads[0].data.decode() for request in accepted]
+            self._orders.append([json.loads(data).get("action", "") for data in found])
+        return await super().execute_activity(input)
+
+
+async def test_the_store_hears_only_of_orders_that_cannot_be_lost_any_more(tmp_path: Path) -> None:
+    """A workflow task that fails forgets the updates that came in it, but not what it told the store."""
+    history = History()
+    async with rig(tmp_path, packages={"work": function(OK)}, interceptors=(history,)) as r:
+        session = await r.session(packages=["work"])
+        await session.play("go")
+        await control(session, "pause")
+        await until(lambda: asyncio.sleep(0, history.orders), bool)
+        await control(session, "end")
+        await session.handle.result()
+    assert history.orders == [["", "pause"], ["", "pause", "end"]]
 
 
 async def test_an_ended_session_stops_its_turn_and_drops_its_queue(tmp_path: Path) -> None:
