@@ -56,6 +56,7 @@ from link.attributes import ensure_attributes
 from link.connect import connect, identity
 from link.exit import leave
 from link.interceptors import WireInterceptor
+from link.queries import QueriesLast
 from link.settings import Settings, load_settings
 from store.engine import Store
 from workflows.agent import AgentWorkflow
@@ -250,10 +251,9 @@ def _options(settings: Settings, interceptors: tuple[Interceptor, ...]) -> dict[
 def _runner(settings: Settings) -> WorkflowRunner:
     """Workflow code is closed and lint-held, so production saves the sandbox's cost; tests do not."""
     if not settings.worker.sandbox:
-        return UnsandboxedWorkflowRunner()
-    return SandboxedWorkflowRunner(
-        restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
-    )
+        return QueriesLast(UnsandboxedWorkflowRunner())
+    restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
+    return QueriesLast(SandboxedWorkflowRunner(restrictions=restrictions))
 
 
 def _versioning(settings: Settings, *, pinned: bool) -> dict[str, Any]:

@@ -75,8 +75,8 @@ async def remember(
 async def note(activity: str, argument: Any, result_type: type[R], summary: str) -> R:
     """Write to the store what a message brought, for as long as it takes.
 
-    An activity, not a local one: messages come in bursts, and one that arrives while a local activity runs
-    was seen to meet its result in another order on replay.
+    An activity, not a local one: an update stands in history only when its workflow task is complete, and a
+    local activity of a task that fails at its end has told the store of an answer that nobody gave.
     """
     result: R = await workflow.execute_activity(
         activity,

@@ -19,6 +19,7 @@ from kernel.errors import Code, TurnwrightError
 from kernel.wire.base import Json, Wire
 from link.connect import connect
 from link.interceptors import WireInterceptor
+from link.queries import QueriesLast
 from link.settings import Settings
 from tests.support.temporal import shared_dev_server, unique_queue
 
@@ -178,7 +179,7 @@ async def probe_worker(settings: Settings, *, sandbox: bool = False) -> AsyncIte
         workflows=[Probe],
         activities=[echo],
         interceptors=[WireInterceptor()],
-        workflow_runner=runner,
+        workflow_runner=QueriesLast(runner),
         disable_payload_error_limit=True,
     ):
         yield client
