@@ -109,11 +109,16 @@ async def test_every_child_has_a_summary_and_details(played: Played) -> None:
     assert await summaries(session.turn(turn_id), started) == ["narrative · tale"]
 
 
-async def test_a_timer_says_what_it_waits_for(played: Played) -> None:
-    _, session, _ = played
-    told = await summaries(session.handle, EventType.EVENT_TYPE_TIMER_STARTED)
-    assert told
-    assert set(told) == {"next deadline"}
+async def test_a_timer_says_what_it_waits_for(tmp_path: Path) -> None:
+    async with rig(tmp_path, packages={"tale": TALE}, model=ModelServer(REPLIES)) as r:
+        session = await r.session(packages=["tale"])
+        await session.submit("go")
+
+        async def timers() -> list[str]:
+            return await summaries(session.handle, EventType.EVENT_TYPE_TIMER_STARTED)
+
+        told = await until(timers, bool)  # the deadline of the approval that nobody answers
+        assert set(told) == {"next deadline"}
 
 
 async def test_the_turn_shows_its_nodes_as_a_table(played: Played) -> None:
