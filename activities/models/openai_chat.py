@@ -33,6 +33,10 @@ from kernel.errors import Code
 
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
+SHORTEST_SECRET = 4
+"""Characters of the shortest key that is masked: a shorter one keeps no secret and stands in many words."""
+
+_MESSAGE_CHARS = 800
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-correlation-id")
 _EXPIRED = {
     "first-token-timeout": "The model began no answer in time",
@@ -168,7 +172,7 @@ class _Call:
             error = read_error(raw if value is None else value)
             raise self._marked(failed_mid_stream(error))
         if not isinstance(value, Mapping):
-            raise self.broken(f"The provider sent something that is no JSON object: {raw[:200]}", "malformed")
+            raise self.broken(f"The provider sent something that is no JSON object: {raw}", "malformed")
         self._emit(self.answer.feed(value))
 
     async def _read_whole(self, response: httpx.Response) -> bytes:
@@ -198,18 +202,24 @@ class _Call:
 
     def _marked(self, error: WireError) -> WireError:
         """The error with this call's facts, and without the key that some providers echo."""
-        key = self._endpoint.api_key
         return WireError(
             error.code,
-            error.message.replace(key, "***") if len(key) >= 8 else error.message,
+            _shortened(self._without_key(error.message)),
             retryable=error.retryable,
-            reason=error.reason,
+            reason=self._without_key(error.reason),
             retry_after_s=error.retry_after_s,
             shown_text=self.answer.shown_text,
-            request_id=self._request_id or error.request_id,
+            request_id=self._without_key(self._request_id or error.request_id),
             status=error.status,
             usage=self.answer.usage,
         )
+
+    def _without_key(self, text: str) -> str:
+        """The text with the key masked; to be asked before the text is cut, which might halve the key."""
+        key = self._endpoint.api_key
+        if len(key) < SHORTEST_SECRET:
+            return text
+        return text.replace(key, "***").replace(json.dumps(key)[1:-1], "***")
 
 
 def _headers(endpoint: Endpoint, idempotency_key: str) -> dict[str, str]:
@@ -236,6 +246,10 @@ async def _read_at_most(response: httpx.Response, limit: int) -> bytes:
 def _request_id(response: httpx.Response) -> str:
     found = (response.headers.get(name) for name in _REQUEST_ID_HEADERS)
     return next((value[:200] for value in found if value), "")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MESSAGE_CHARS else text[: _MESSAGE_CHARS - 1] + "…"
 
 
 def _holds_error(value: Mapping[str, Any]) -> bool:

@@ -28,7 +28,6 @@ from kernel.agent.messages import (
 from kernel.errors import Code, TurnwrightError
 
 OnEvent = Callable[[TextDelta | ReasoningDelta | ToolCallDelta | Finished], None]
-_MESSAGE_CHARS = 800
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class WireError(TurnwrightError):
 
     Args:
         code: one of `model.*`.
-        message: the provider's own words where it gave any, bounded.
+        message: the provider's own words where it gave any; whoever raises it bounds them and masks the key.
         retryable: whether another attempt may succeed.
         reason: a finer name than the code: the provider's error type, or one of `connect`, `connection`,
             `incomplete`, `first-token-timeout`, `idle-timeout`, `total-timeout`, `malformed`, `too-large`,
@@ -119,8 +118,7 @@ class WireError(TurnwrightError):
         status: int = 0,
         usage: Usage | None = None,
     ) -> None:
-        text = clean_text(message)
-        super().__init__(code, text if len(text) <= _MESSAGE_CHARS else text[: _MESSAGE_CHARS - 1] + "…")
+        super().__init__(code, clean_text(message))
         self.retryable = retryable
         self.reason = reason
         self.retry_after_s = retry_after_s

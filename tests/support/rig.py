@@ -130,6 +130,7 @@ async def rig(
     url: str | None = None,
     start_worker: bool = True,
     interceptors: tuple[Interceptor, ...] = (),
+    api_key_env: str = "",
     **environ: str,
 ) -> AsyncIterator[Rig]:
     """Everything a turn needs, torn down at the end.
@@ -139,13 +140,14 @@ async def rig(
         model: scripted model server behind the slots `story` and `plugin`; an empty one by default.
         url: a migrated database; a SQLite file of its own by default.
         start_worker: whether to poll in this process.
+        api_key_env: the variable that holds the key of both slots.
         environ: further settings, `TURNWRIGHT_…`.
     """
     folder = tmp_path / "packages"
     write_packages(folder, packages or {})
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(model or ModelServer())
-        settings = rig_settings(tmp_path, model.url, url, folder, **environ)
+        settings = rig_settings(tmp_path, model.url, url, folder, api_key_env, **environ)
         if url is None:
             await migrate.upgrade(settings.store_url)
         parts = await worker.assemble(settings, stack)
@@ -156,10 +158,13 @@ async def rig(
         yield built
 
 
-def rig_settings(home: Path, model_url: str, url: str | None, packages: Path, **environ: str) -> Settings:
+def rig_settings(
+    home: Path, model_url: str, url: str | None, packages: Path, api_key_env: str = "", **environ: str
+) -> Settings:
     """Settings with two free slots on the scripted model server, and the sandbox on."""
     settings = link_settings(home, TURNWRIGHT_PACKAGES=str(packages), **environ)
     slot = {"base_url": model_url, "model": "scripted", "price_input": 1, "price_output": 2}
+    slot |= {"api_key_env": api_key_env}
     update: dict[str, Any] = {"slots": {"story": slot, "plugin": slot}}
     if url is not None:
         update["store"] = settings.store.model_copy(update={"url": url})

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from store import calls as ledger
 from store import messages
+from store.tables import metadata
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.packages import STORY, story_with
 from tests.support.rig import Rig, rig
@@ -312,6 +315,25 @@ async def test_a_wrong_key_rejects_the_turn_by_name_and_is_tried_once(tmp_path: 
     ) as r:
         assert await rejection(r) == "model.auth"
         r.model.assert_calls(1)
+
+
+async def test_a_key_that_the_provider_repeats_stands_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "sk-0123456789"
+    monkeypatch.setenv("MODEL_KEY", key)
+    body = json.dumps({"error": {"message": f"Incorrect API key provided: {key}", "type": key}})
+    model = ModelServer([Reply(status=401, body=body)])
+    caplog.set_level(logging.DEBUG)
+    async with rig(tmp_path, packages={"tale": STORY}, model=model, api_key_env="MODEL_KEY") as r:
+        session = await r.session(packages=["tale"])
+        result = await session.play("go")
+        assert model.calls[0].authorization == f"Bearer {key}"
+        assert (result["reason"], "provided: ***" in result["message"]) == ("model.auth", True)
+        async with r.store.read() as conn:
+            stored = {t.name: str((await conn.execute(select(t))).all()) for t in metadata.sorted_tables}
+        assert "model.auth" in stored["calls"]
+        assert not [text for text in (str(result), *stored.values(), caplog.text) if key in text]
 
 
 async def test_an_unconfigured_slot_rejects_the_turn_by_name_before_any_call(tmp_path: Path) -> None:

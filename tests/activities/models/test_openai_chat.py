@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -325,11 +325,30 @@ async def test_malformed_data_and_empty_answers(server: ModelServer) -> None:
     assert (await failure(server, Reply(body="{}"))).reason == "incomplete"
 
 
-async def test_the_key_never_shows(server: ModelServer) -> None:
-    endpoint = Endpoint(server.url, "sk-very-secret")
-    body = '{"error":{"message":"Incorrect API key provided: sk-very-secret."}}'
-    caught = await failure(server, Reply(status=401, body=body), endpoint=endpoint)
-    assert "sk-very-secret" not in repr(endpoint) + str(caught)
+@pytest.mark.parametrize("key", ["sk-a", "sk-very-secret", 'sk-"quoted"\\'])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        lambda key: Reply(
+            status=401, body=json.dumps({"error": {"message": f"Incorrect API key provided: {key}."}})
+        ),
+        lambda key: Reply(status=401, body=json.dumps({"error": {"message": {"key": key}}})),
+        lambda key: Reply(status=401, body=json.dumps({"error": {"type": key, "request_id": key}})),
+        lambda key: Reply(status=401, body="no", headers={"x-request-id": key}),
+        lambda key: Reply(status=500, body="x" * (798 - len(key)) + key + "x" * 10),
+        lambda key: Reply(raw=b"data: " + b"x" * 190 + key.encode() + b"\n\n"),
+        lambda key: Reply(raw=b"data: " + json.dumps({"error": {"message": key}}).encode() + b"\n\n"),
+        lambda key: Reply(
+            body=json.dumps({"choices": [{"message": {"refusal": key}, "finish_reason": "stop"}]})
+        ),
+    ],
+    ids=["message", "object", "type", "header", "cut", "malformed", "mid-stream", "refusal"],
+)
+async def test_the_key_never_shows(server: ModelServer, key: str, reply: Callable[[str], Reply]) -> None:
+    endpoint = Endpoint(server.url, key)
+    caught = await failure(server, reply(key), endpoint=endpoint)
+    shown = [repr(endpoint), str(caught), caught.reason, caught.request_id]
+    assert not [text for text in shown if key in text or key[: len(key) - 2] in text]
 
 
 async def test_responses_are_bounded(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
