@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -71,8 +72,10 @@ class Applier:
             )
             self.told[run.runtime_id] = message.position
             counts["messages"] = 1
-        for kind, number in [await self._write(run.package_id, run.runtime_id, p) for p in _grouped(commit)]:
+        for proposal in _grouped(commit):
+            kind, number = await self._write(run.package_id, run.runtime_id, proposal)
             counts[kind] = counts.get(kind, 0) + number
+            await asyncio.sleep(0)  # on SQLite no statement waits: a large commit would hold the event loop
         if run.export and run.output is not None:
             counts["exports"] = await self._export(run.runtime_id, run.export, run.output)
         return counts

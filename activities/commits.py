@@ -15,6 +15,7 @@ from temporalio import activity
 
 from activities.apply import Applier
 from activities.generations import Generation, Generations
+from activities.heartbeat import beating
 from kernel.binding import story_text
 from kernel.commit.plan import Refusal, Rejected, RunCommit, StagedRun, check_job, check_story, prepare
 from kernel.errors import Code, TurnwrightError
@@ -36,6 +37,9 @@ from store import calls, jobs, messages, runs, sessions, stream, turns
 from store.engine import Store, savepoint
 from store.sessions import Session
 
+LOCAL_PROPOSALS = 200
+"""Most proposals that a local activity commits (DESIGN §3, item 7)."""
+
 STORY_BYTES = 8 * 1024
 """Longest story text, and longest output of a manual run, that a turn's result carries whole."""
 
@@ -48,8 +52,12 @@ class CommitActivities:
         self._generations = generations
 
     @activity.defn(name=names.COMMIT_TURN)
-    async def commit_turn(self, commit: CommitTurn) -> TurnResult:
-        """Commit, reject or stop a turn, once; a repeat answers with the receipt."""
+    async def commit_turn(self, commit: CommitTurn) -> TurnResult | None:
+        """Commit, reject or stop a turn, once; a repeat answers with the receipt.
+
+        Returns:
+            None, with nothing changed, when there is too much to commit for a local activity.
+        """
         generation = await self._generations.of(commit.turn_id)
         async with self._store.read() as conn:
             turn = await turns.require_turn(conn, commit.turn_id)
@@ -59,20 +67,28 @@ class CommitActivities:
         if commit.stopped is not None:
             return await self._close(commit, generation, usage, "stopped", Code.TURN_STOPPED, commit.stopped)
         try:
-            return await self._commit(commit, generation, usage)
+            async with beating():
+                return await self._commit(commit, generation, usage)
         except Rejected as error:
             return await self._close(commit, generation, usage, "rejected", error.code, error.message)
 
     @activity.defn(name=names.COMMIT_JOB)
-    async def commit_job(self, commit: CommitJob) -> JobResult:
-        """Commit what a job staged, or record how it failed; a repeat answers what was recorded."""
-        async with self._store.write() as conn:
+    async def commit_job(self, commit: CommitJob) -> JobResult | None:
+        """Commit what a job staged, or record how it failed; a repeat answers what was recorded.
+
+        Returns:
+            None, with nothing changed, when there is too much to commit for a local activity.
+        """
+        async with beating(), self._store.write() as conn:
             session = await sessions.lock(conn, commit.session_id)
             job = await jobs.get(conn, commit.job_id)
             if job is None:
                 raise TurnwrightError(Code.STORE_CONFLICT, f"job {commit.job_id} is not recorded")
             if job.ended_at is None:
-                status, reason, message = await self._end_job(conn, session, commit)
+                ended = await self._end_job(conn, session, commit)
+                if ended is None:
+                    return None
+                status, reason, message = ended
                 usage = commit.result.usage.model_dump(mode="json")
                 await jobs.end(
                     conn, commit.job_id, status=status, reason=reason, message=message, usage=usage
@@ -86,7 +102,7 @@ class CommitActivities:
 
     async def _end_job(
         self, conn: AsyncConnection, session: Session, commit: CommitJob
-    ) -> tuple[str, str, str]:
+    ) -> tuple[str, str, str] | None:
         result = commit.result
         if session.incarnation != commit.incarnation or session.status == "ended":
             return "stale", Code.SESSION_STALE, "the session ended or started anew"
@@ -101,6 +117,8 @@ class CommitActivities:
             staged = await _staged(
                 conn, self._generations, commit.turn_id, [commit.runtime_id], owner=commit.job_id
             )
+            if _too_large(staged):
+                return None
             for run in staged:
                 check_job(run)
             prepared = prepare(staged)
@@ -112,7 +130,9 @@ class CommitActivities:
             return "failed", error.code, outline(str(error))
         return "succeeded", "", ""
 
-    async def _commit(self, commit: CommitTurn, generation: Generation, usage: UsageTotals) -> TurnResult:
+    async def _commit(
+        self, commit: CommitTurn, generation: Generation, usage: UsageTotals
+    ) -> TurnResult | None:
         graph = build(generation.plan)
         stories = [plan.runtime_id for plan in generation.plan.runtimes if plan.story]
         succeeded = [run.runtime_id for run in commit.runs if run.status == "success"]
@@ -121,6 +141,8 @@ class CommitActivities:
             staged = await _staged(conn, self._generations, commit.turn_id, succeeded)
         texts = {story: _text(outputs[story].output) for story in stories if story in outputs}
         check_story(commit.runs, stories, texts)
+        if _too_large(staged):
+            return None
         prepared = prepare(staged)
         async with self._store.write() as conn:
             session = await sessions.lock(conn, commit.session_id)
@@ -317,6 +339,10 @@ async def _staged(
             )
         )
     return staged
+
+
+def _too_large(staged: Sequence[StagedRun]) -> bool:
+    return activity.info().is_local and sum(len(run.proposals) for run in staged) > LOCAL_PROPOSALS
 
 
 async def _receipt(conn: AsyncConnection, turn_id: str) -> TurnResult | None:

@@ -37,6 +37,7 @@ CEILING = timedelta(minutes=30)
 _SETUP = timedelta(seconds=60)
 _STORE_ATTEMPT = timedelta(seconds=10)
 _STORE_PATIENCE = timedelta(minutes=2)
+_LARGE_COMMIT = timedelta(minutes=5)
 _DEFECTS = ("AttributeError", "DataError", "KeyError", "TypeError")
 """Failures of our own that come back with every attempt: a session would repeat the write for ever."""
 
@@ -83,6 +84,25 @@ async def note(activity: str, argument: Any, result_type: type[R], summary: str)
         argument,
         result_type=result_type,
         start_to_close_timeout=_STORE_ATTEMPT,
+        retry_policy=_STORE_RETRY,
+        summary=summary,
+    )
+    return result
+
+
+async def commit(activity: str, argument: Any, result_type: type[R], summary: str) -> R:
+    """Commit what was staged in a local activity, or in an activity when that answers that it is too much."""
+    answer: Any = result_type | None
+    committed: R | None = await remember(activity, argument, answer, summary)
+    if committed is not None:
+        return committed
+    result: R = await workflow.execute_activity(
+        activity,
+        argument,
+        result_type=result_type,
+        start_to_close_timeout=_LARGE_COMMIT,
+        schedule_to_close_timeout=_LARGE_COMMIT + _STORE_PATIENCE,
+        heartbeat_timeout=HEARTBEAT_TIMEOUT,
         retry_policy=_STORE_RETRY,
         summary=summary,
     )

@@ -74,7 +74,7 @@ class JobWorkflow:
             runtime_id=job.runtime_id,
             result=ran,
         )
-        return await effects.remember(names.COMMIT_JOB, commit, JobResult, f"{job.runtime_id} · commit")
+        return await effects.commit(names.COMMIT_JOB, commit, JobResult, f"{job.runtime_id} · commit")
 
     async def _report(self, result: JobResult) -> None:
         session = workflow.get_external_workflow_handle(session_workflow(self._input.session_id))

@@ -205,7 +205,7 @@ class TurnWorkflow:
             **({"deferred": deferred} if deferred else {}),
             **({"stopped": stop} if stop is not None else {}),
         )
-        return await effects.remember(names.COMMIT_TURN, commit, TurnResult, "commit")
+        return await effects.commit(names.COMMIT_TURN, commit, TurnResult, "commit")
 
     async def _cancelled(self) -> TurnResult:
         """Somebody cancelled the workflow itself: that is a stop too, and it is recorded."""
