@@ -73,13 +73,13 @@ class SessionInput(Wire):
     """Starts a session.
 
     Attributes:
-        session_id: the id the workflow id was printed from.
+        session_id: the id the workflow id was printed from; `check_id` says which can be used.
         packages: packages asked for; None asks for every bundled package.
         locale: content locale, fixed at creation.
         snapshot: carried over by continue-as-new; leave it out.
     """
 
-    session_id: Id
+    session_id: str
     packages: Annotated[tuple[Id, ...], Field(max_length=1000)] | None = None
     locale: Annotated[str, Field(max_length=35)] = "en"
     snapshot: SessionSnapshot | None = None
@@ -95,7 +95,7 @@ class SessionResult(Wire):
 class Submit(Wire):
     """`submit`: a player's action. The same `action_id` twice is one turn."""
 
-    action_id: Id
+    action_id: str
     text: str
     payload: Json = None
 
@@ -103,7 +103,7 @@ class Submit(Wire):
 class Run(Wire):
     """`run`: activate a manual runtime. The same `action_id` twice is one execution."""
 
-    action_id: Id
+    action_id: str
     runtime_id: Id
     payload: Json = None
 
@@ -138,7 +138,7 @@ class ResolveReceipt(Wire):
 class Interject(Wire):
     """`interject`, update and signal: steering text for the running story."""
 
-    interjection_id: Id
+    interjection_id: str
     text: str
 
 

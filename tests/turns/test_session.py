@@ -15,6 +15,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from kernel.wire import names
+from kernel.wire.ids import session_workflow
 from link.dev_server import start_dev_server
 from store import calls, interjections, messages, sessions
 from tests.support.model_server import ModelServer, Reply
@@ -245,6 +246,25 @@ async def test_a_session_whose_packages_cannot_be_activated_fails_by_name(tmp_pa
             await session.handle.result()
         assert isinstance(failed.value.cause, ApplicationError)
         assert failed.value.cause.type == "package.unknown"
+
+
+async def test_an_id_that_cannot_be_used_is_refused_by_name(tmp_path: Path) -> None:
+    """From a plain client too, whatever its length."""
+    async with rig(tmp_path) as r:
+        for bad in ("", " x", "x" * 201, "x" * 100_000, "ü" * 40):
+            workflow_id = session_workflow(bad[:201]) if bad else "session/"
+            handle = await r.client.start_workflow(
+                names.SESSION, {"session_id": bad}, id=workflow_id, task_queue=r.settings.temporal.queue
+            )
+            with pytest.raises(WorkflowFailureError) as failed:
+                await handle.result()
+            assert isinstance(failed.value.cause, ApplicationError)
+            assert failed.value.cause.type == "session.id-invalid", bad[:50]
+        session = await r.session(packages=[])
+        for name, field in ((names.SUBMIT, "action_id"), (names.INTERJECT, "interjection_id")):
+            for bad in ("", "x" * 201):
+                assert await refused(session, name, {field: bad, "text": "Hm."}) == "session.id-invalid"
+        assert await refused(session, names.RUN, {"action_id": "", "runtime_id": "x"}) == "session.id-invalid"
 
 
 async def test_a_full_queue_refuses_what_is_new_by_name(tmp_path: Path) -> None:
