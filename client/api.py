@@ -264,8 +264,12 @@ class Turnwright:
     # People
 
     async def inbox(self, session_id: str | None = None) -> list[Approval]:
-        """Open questions, oldest first."""
-        return await self.history.inbox(session_id)
+        """Open questions, of all sessions or of one, oldest first.
+
+        Raises:
+            TurnwrightError: `session.unknown`, `store.*`.
+        """
+        return await self.history.inbox(await self._known(session_id))
 
     async def resolve(
         self,
@@ -319,10 +323,20 @@ class Turnwright:
         )
 
     async def jobs(self, session_id: str | None = None) -> list[Job]:
-        """Detached runs, newest first."""
-        return await self.history.jobs(session_id)
+        """Detached runs, of the last sessions or of one, newest first.
+
+        Raises:
+            TurnwrightError: `session.unknown`, `store.*`.
+        """
+        return await self.history.jobs(await self._known(session_id))
 
     # Inner workings
+
+    async def _known(self, session_id: str | None) -> str | None:
+        """The session that a list is asked for, where one is, if the store knows it."""
+        if session_id is not None and not await self.history.knows(check_id(session_id, "session")):
+            raise failures.unknown(_session(session_id))
+        return session_id
 
     async def _taken(self, workflow_id: str, session_id: str) -> TurnwrightError:
         with contextlib.suppress(TurnwrightError):

@@ -102,6 +102,11 @@ class History:
         async with self.store.read() as conn:
             return await sessions.list_all(conn)
 
+    async def knows(self, session_id: str) -> bool:
+        """Whether there is, or was, such a session."""
+        async with self.store.read() as conn:
+            return await sessions.get(conn, session_id) is not None
+
     async def usage(self, session_id: str) -> UsageTotals:
         """What a session's model calls cost so far."""
         async with self.store.read() as conn:
@@ -128,7 +133,11 @@ class History:
     async def jobs(self, session_id: str | None = None) -> list[Job]:
         """Jobs of a session, or of the last sessions, newest first."""
         async with self.store.read() as conn:
-            owners = [session_id] if session_id else [s.session_id for s in await sessions.list_all(conn)]
+            owners = (
+                [session_id]
+                if session_id is not None
+                else [s.session_id for s in await sessions.list_all(conn)]
+            )
             found = [job for owner in owners for job in await jobs.list_jobs(conn, owner)]
         return sorted(found, key=lambda job: job.created_at, reverse=True)
 
