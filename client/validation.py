@@ -10,6 +10,7 @@ from kernel.manifest import Diagnostic, load_package
 from store.package_files import Folder, read_folder
 
 _MANIFESTS = ("PLUGIN.md", "RUNTIME.md")
+_ACCEPTED = "a package folder, its PLUGIN.md, or one of its RUNTIME.md"
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,19 @@ def check(path: Path) -> Checked:
     """Check the package of a folder, of its `PLUGIN.md` or of one of its `RUNTIME.md`.
 
     Raises:
-        TurnwrightError: `package.layout`, `package.path`, `package.size` when it cannot be read.
+        TurnwrightError: `package.unknown` when there is nothing at this path.
     """
+    if not path.exists():
+        raise TurnwrightError(
+            Code.PACKAGE_UNKNOWN, "nothing is at this path", where=str(path), accepted=_ACCEPTED
+        )
     folder = package_folder(path)
-    files = read_folder(folder)
     name = folder.resolve().name
+    try:
+        files = _read(folder)
+    except TurnwrightError as error:
+        problem = Diagnostic(error.code, error.message, error.where, accepted=error.accepted)
+        return Checked(str(folder), name, errors=(problem,))
     loaded = load_package(files.files, name=name, links=files.links)
     return Checked(
         path=str(folder),
@@ -67,18 +76,22 @@ def lines(checked: Checked) -> list[str]:
 
 
 def package_folder(path: Path) -> Path:
-    """The folder of the package that a path names."""
+    """The folder of the package that a path names; the path itself where it names none."""
     if path.name not in _MANIFESTS or path.is_dir():
         return path
-    for folder in path.parents:
-        if (folder / "PLUGIN.md").is_file():
-            return folder
-    raise TurnwrightError(
-        Code.PACKAGE_LAYOUT,
-        "no PLUGIN.md stands beside or above it",
-        where=str(path),
-        accepted="a package folder, its PLUGIN.md, or one of its RUNTIME.md",
-    )
+    return next((folder for folder in path.parents if (folder / "PLUGIN.md").is_file()), path)
+
+
+def _read(folder: Path) -> Folder:
+    if not folder.is_dir():
+        raise TurnwrightError(
+            Code.PACKAGE_LAYOUT, "this belongs to no package", where=str(folder), accepted=_ACCEPTED
+        )
+    try:
+        return read_folder(folder)
+    except OSError as error:
+        message = f"this cannot be read: {error.strerror}"
+        raise TurnwrightError(Code.PACKAGE_PATH, message, where=str(error.filename)) from None
 
 
 def _text_locales(folder: Folder) -> tuple[str, ...]:

@@ -27,7 +27,10 @@ def validate(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Check a whole package without running its code; exit status 1 when it cannot be loaded."""
+    """Check a whole package without running its code.
+
+    Exit status: 0 it can be loaded; 1 it cannot; 4 nothing is at PATH.
+    """
     raise typer.Exit(output.guarded(lambda: _validate(path, as_json), as_json=as_json))
 
 

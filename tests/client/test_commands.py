@@ -15,6 +15,7 @@ from client.cli import app
 from client.processes import ROOT
 from client.stack import free_port
 from store.migrate import HEAD
+from store.package_files import MAX_FILE_BYTES
 
 COMMANDS = [
     "demo", "dev", "worker", "play", "submit", "run", "inbox", "resolve", "doctor", "migrate",
@@ -85,7 +86,7 @@ def test_an_error_is_a_document_too_where_one_is_asked_for() -> None:
         (["session", "set", "tale", "--bind", "story"], 2, "config.invalid"),
         (["run", "tale", "r", "--payload", "{"], 3, "action.invalid"),
         (["dev", "--stop"], 5, "server.unreachable"),
-        (["package", "validate", "nowhere"], 3, "package.layout"),
+        (["package", "validate", "nowhere"], 4, "package.unknown"),
     ],
 )
 def test_bad_input_is_refused_by_name_before_anything_is_sent(
@@ -146,6 +147,30 @@ def test_problems_are_sorted_by_file_and_line_with_code_and_accepted(tmp_path: P
     document = json.loads(CliRunner().invoke(app, ["package", "validate", str(package), "--json"]).stdout)
     assert document["ok"] is False
     assert [problem["line"] for problem in document["problems"] if problem["severity"] == "error"] == places
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("notes.txt", "notes.txt: package.layout: this belongs to no package (accepted: a package folder,"),
+        ("lone/RUNTIME.md", "lone/RUNTIME.md: package.layout: this belongs to no package (accepted: "),
+        ("huge", "big.bin: package.size: the package has a file of more than"),
+        ("queue", "pipe: package.path: a package may not hold this: it is a device, a pipe or a socket"),
+    ],
+)
+def test_what_cannot_be_read_as_a_package_is_a_problem_like_any_other(
+    tmp_path: Path, path: str, line: str
+) -> None:
+    for folder in ("lone", "huge", "queue"):
+        (tmp_path / folder).mkdir()
+    for file in ("notes.txt", "lone/RUNTIME.md"):
+        (tmp_path / file).write_text("Notes.")
+    with (tmp_path / "huge/big.bin").open("wb") as big:
+        big.truncate(MAX_FILE_BYTES + 1)
+    os.mkfifo(tmp_path / "queue/pipe")
+    answer = CliRunner().invoke(app, ["package", "validate", path])
+    assert (answer.exit_code, answer.stderr) == (1, "")
+    assert answer.stdout.startswith(line)
 
 
 def test_a_command_of_its_own_process_leaves_with_its_status(tmp_path: Path) -> None:
