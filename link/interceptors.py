@@ -3,7 +3,7 @@
 A handler that receives a wrong argument raises, and an exception in a handler fails the workflow task,
 which Temporal retries for ever while the message stays in history. So a malformed signal is dropped
 with one line in the log, an update is rejected, a query fails, and a start fails at once
-(DESIGN §4, rule 2). A `TurnwrightError` becomes the non-retryable failure that carries its code.
+(DESIGN §4, rule 2). A `TurnwrightError` becomes the failure that carries its code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from temporalio.worker import (
     WorkflowInterceptorClassInput,
 )
 
-from kernel.errors import TurnwrightError
+from kernel.errors import Code, TurnwrightError
 from link.signatures import Signature
 
 Kind = Literal["signal", "query", "update"]
@@ -41,7 +41,7 @@ class WireInterceptor(Interceptor):
     """Give this to every worker: `Worker(…, interceptors=[WireInterceptor()])`."""
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
-        """Activities: refusals become failures that no retry repeats."""
+        """Activities: refusals become failures of their code."""
         return _Activities(next)
 
     def workflow_interceptor_class(
@@ -176,7 +176,7 @@ def _plainly() -> Iterator[None]:
 
 @contextmanager
 def refusals_as_failures() -> Iterator[None]:
-    """Turn a `TurnwrightError` into the non-retryable failure of its code."""
+    """Turn a `TurnwrightError` into the failure of its code; see `failure_of`."""
     try:
         yield
     except TurnwrightError as error:
@@ -184,6 +184,10 @@ def refusals_as_failures() -> Iterator[None]:
 
 
 def failure_of(error: TurnwrightError) -> ApplicationError:
-    """The failure that carries a refusal through Temporal: code, text and details."""
+    """The failure that carries a refusal through Temporal: code, text and details.
+
+    No retry repeats it, unless it says that the store is away: that is waited for.
+    """
     details = () if error.details is None else (error.details,)
-    return ApplicationError(str(error), *details, type=str(error.code), non_retryable=True)
+    final = error.code != Code.STORE_UNREACHABLE
+    return ApplicationError(str(error), *details, type=str(error.code), non_retryable=final)

@@ -38,6 +38,7 @@ async def upgrade(url: str) -> str:
     if file is not None:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
         except OSError as error:
             raise unreachable(parsed, error) from None
     reached = await Store.open(url, check=False)

@@ -10,11 +10,15 @@ the first COMMIT behind it, runs in a thread.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Self
+
+from kernel.errors import Code, TurnwrightError
 
 _LOCKED = sqlite3.SQLITE_BUSY
 
@@ -65,8 +69,10 @@ class Cursor:
 class Connection:
     """The connection that the dialect expects, over `sqlite3` of the standard library."""
 
-    def __init__(self, raw: sqlite3.Connection, busy_s: float, writes: bool) -> None:
+    def __init__(self, raw: sqlite3.Connection, path: str, busy_s: float, writes: bool) -> None:
         self.raw = raw
+        self._path = path
+        self._file = _file_at(path)
         self._connection: sqlite3.Connection | None = raw
         self._busy_s = busy_s
         self._disk = ThreadPoolExecutor(1, "store-commit") if writes else None
@@ -82,7 +88,12 @@ class Connection:
         return Cursor(self)
 
     async def begin_immediate(self) -> None:
-        """Take the file's write lock, or raise `database is locked` after the busy time."""
+        """Take the file's write lock, or raise `database is locked` after the busy time.
+
+        Raises:
+            TurnwrightError: `store.unreachable` when another file, or none, stands at the path now.
+        """
+        self._require_file()
         deadline = time.monotonic() + self._busy_s
         while True:
             try:
@@ -93,6 +104,16 @@ class Connection:
             else:
                 return
             await asyncio.sleep(random.uniform(0.0005, 0.003))
+
+    def _require_file(self) -> None:
+        """SQLite would go on writing to a file that was removed, and all of it would be lost."""
+        if _file_at(self._path) != self._file:
+            raise TurnwrightError(
+                Code.STORE_UNREACHABLE,
+                "the database file was removed or replaced while it was open",
+                where=self._path,
+                accepted="the file in its place, and every process that had it open started anew",
+            )
 
     async def commit(self) -> None:
         """Commit; a cancelled caller does not stop it half way."""
@@ -138,8 +159,25 @@ class Connection:
 
 
 async def connect(path: str, *, busy_s: float, writes: bool, **_ignored: Any) -> Connection:
-    """Open the file. Transactions are begun explicitly."""
+    """Open the file, which exists. Transactions are begun explicitly."""
     raw = sqlite3.connect(
-        path, timeout=5.0, isolation_level=None, check_same_thread=False, cached_statements=512
+        _existing(path),
+        uri=True,
+        timeout=5.0,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=512,
     )
-    return Connection(raw, busy_s, writes)
+    return Connection(raw, path, busy_s, writes)
+
+
+def _existing(path: str) -> str:
+    return f"{Path(path).absolute().as_uri()}?mode=rw"
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 from tests.support.model_server import ModelServer, Reply
 from tests.support.packages import STORY
 from tests.support.rig import rig
+from tests.turns.builders import until
 
 pytestmark = pytest.mark.slow
 
@@ -63,3 +66,18 @@ async def test_a_defect_in_a_store_write_is_told_and_holds_nobody_up(tmp_path: P
         assert state["queue"] == []
         assert failing.executions["accept_action"] == 1
         assert (await session.play("Again."))["status"] == "committed"
+
+
+async def test_a_database_file_that_was_moved_away_is_waited_for(tmp_path: Path) -> None:
+    watching = Failing("accept_action", ConnectionError(), times=0)
+    model = ModelServer([Reply(text="It rains.", times=0)])
+    async with rig(tmp_path, packages={"tale": STORY}, model=model, interceptors=(watching,)) as r:
+        session = await r.session(packages=["tale"])
+        await session.play("I look around.")
+        file, aside = r.settings.store_url.removeprefix("sqlite:///"), tmp_path / "aside.db"
+        os.rename(file, aside)
+        receipt = await session.submit("I look up.")
+        await until(lambda: asyncio.sleep(0, watching.executions["accept_action"]), lambda tries: tries > 3)
+        os.rename(aside, file)
+        assert (await session.result(receipt))["status"] == "committed"
+        assert (await session.state())["notices"] == []

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -263,3 +264,27 @@ async def test_a_sqlite_writer_waits_for_another_process_without_stopping_its_ow
     assert await ids(ours) == ["a", "b"]
     await ours.close()
     await theirs.close()
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"])
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_database_file_that_is_gone_is_written_no_more(
+    store: Store, tmp_path: Path, replaced: bool
+) -> None:
+    file, aside = tmp_path / "store.db", tmp_path / "aside.db"
+    async with store.write() as conn:
+        await add(conn, "before")
+    file.rename(aside)
+    if replaced:
+        file.touch()
+    for _ in range(2):
+        with pytest.raises(TurnwrightError) as refusal:
+            async with store.write() as conn:
+                await add(conn, "lost")
+        assert refusal.value.code == Code.STORE_UNREACHABLE
+        assert str(file) in str(refusal.value)
+        assert "started anew" in refusal.value.accepted
+    aside.rename(file)
+    async with store.write() as conn:
+        await add(conn, "after")
+    assert await ids(store) == ["after", "before"]
