@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, Literal, Self
 from uuid import uuid4
@@ -233,14 +233,41 @@ class Turnwright:
     async def graph(self, turn: str) -> GraphView:
         """Every node of a turn with its state, of a closed turn too.
 
+        A workflow that failed or was terminated still says `running`; here the turn has the server's word.
+
         Args:
             turn: a turn's id or workflow id.
-        """
-        return await calls.query(self.temporal, await self.turn_workflow(turn), names.GRAPH, GraphView)
 
-    async def turn(self, turn_id: str) -> TurnRecord:
-        """A turn as the store knows it."""
-        return await self.history.turn(_plain_turn(turn_id))
+        Raises:
+            TurnwrightError: `turn.unknown`, or why there is no answer.
+        """
+        workflow_id = await self.turn_workflow(turn)
+        view = await calls.query(self.temporal, workflow_id, names.GRAPH, GraphView)
+        if view.status != "running":
+            return view
+        end = await watchdog.end_without_result(self.temporal, workflow_id)
+        return view.model_copy(update={"status": end}) if end else view
+
+    async def turn(self, turn: str) -> TurnRecord:
+        """A turn as the store knows it, and how its workflow ended where the store does not know.
+
+        Args:
+            turn: a turn's id or workflow id.
+
+        Raises:
+            TurnwrightError: `turn.unknown`, `store.*`.
+        """
+        record = await self.history.turn(_plain_turn(turn))
+        if record.result:
+            return record
+        workflow_id = turn_workflow(record.action.session_id, record.action.turn_id)
+        try:
+            end = await watchdog.end_without_result(self.temporal, workflow_id)
+        except TurnwrightError as error:
+            if error.code != Code.TURN_UNKNOWN:  # it waits in the queue, or is too old for the server
+                raise
+            return record
+        return replace(record, status=end) if end else record
 
     def stream(self, turn: str, after: StreamOffset | None = None) -> AsyncIterator[Piece]:
         """The live text of a turn or a job, until its end or until the caller stops."""

@@ -46,12 +46,15 @@ class TurnRecord:
 
     Attributes:
         action: what was asked for.
+        status: `waiting` until the turn opens, `running`, then as its result says; `failed` or `terminated`
+            where it ended without one.
         turn: None until the turn has opened.
         result: None until it has ended.
         usage: what its model calls cost so far, its jobs included.
     """
 
     action: Action
+    status: str = "waiting"
     turn: Turn | None = None
     result: TurnResult | None = None
     runs: tuple[Run, ...] = ()
@@ -185,10 +188,12 @@ class History:
             runs = await turns.list_runs(conn, turn_id)
             tools = await _tools(conn, turn_id, [run.runtime_id for run in runs])
             own_jobs = [j for j in await jobs.list_jobs(conn, action.session_id) if j.turn_id == turn_id]
+            result = _result(turn)
             return TurnRecord(
                 action=action,
+                status=result.status if result else "running" if turn else "waiting",
                 turn=turn,
-                result=_result(turn),
+                result=result,
                 runs=tuple(runs),
                 messages=tuple(await messages.of_turn(conn, action.session_id, turn_id)),
                 tools=tuple(tools),

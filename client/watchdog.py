@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final
+from typing import Final, Literal
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import (
@@ -49,6 +49,14 @@ LASTING_S: Final = 8.0
 FRESH_S: Final = 75.0
 """Seconds since its last poll after which a poller counts as gone: a long poll lasts one minute."""
 
+EndWithoutResult = Literal["stopped", "failed", "terminated"]
+
+_ENDS: Final[dict[WorkflowExecutionStatus, EndWithoutResult]] = {
+    WorkflowExecutionStatus.CANCELED: "stopped",
+    WorkflowExecutionStatus.FAILED: "failed",
+    WorkflowExecutionStatus.TIMED_OUT: "failed",
+    WorkflowExecutionStatus.TERMINATED: "terminated",
+}
 _PAGE: Final = 20
 _TIMED_OUT_OFTEN: Final = 3
 """Time-outs in a row that are no longer one worker's death, which the next worker makes good."""
@@ -172,6 +180,16 @@ async def ended(client: Client, sight: Sight) -> TurnwrightError:
         if kind == "session"
         else "",
     )
+
+
+async def end_without_result(client: Client, workflow_id: str) -> EndWithoutResult | None:
+    """How a turn ended that could not say so itself; None while it runs, or when its result stands.
+
+    Raises:
+        TurnwrightError: as `look`.
+    """
+    status = (await look(client, workflow_id)).status
+    return None if status is None else _ENDS.get(status)
 
 
 async def polled(client: Client, queue: str, *, activities: bool = False) -> bool:

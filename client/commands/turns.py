@@ -73,9 +73,9 @@ async def stop(turn: TurnId, as_json: AsJson = False) -> int | None:
 
 def record_lines(record: TurnRecord) -> list[str]:
     """A stored turn as people read it."""
-    action, turn = record.action, record.turn
+    action = record.action
     asked = action.text or f"run {action.runtime_id}"
-    lines = [f"turn {action.turn_id} of {action.session_id}: {turn.status if turn else 'not open yet'}"]
+    lines = [f"turn {action.turn_id} of {action.session_id}: {record.status}"]
     lines.append(f"action {action.action_id} ({action.origin}): {show.shortened(asked, 200)}")
     for message in record.messages:
         if message.role != "player":

@@ -240,11 +240,15 @@ class JobResult(Wire):
 
 
 class GraphView(Wire):
-    """Answer of Turn's `graph` query."""
+    """Answer of Turn's `graph` query.
+
+    Attributes:
+        status: `failed` and `terminated` are words of our client: no workflow can say them of itself.
+    """
 
     turn_id: str
     session_id: str
-    status: Literal["running", "committed", "rejected", "stopped"]
+    status: Literal["running", "committed", "rejected", "stopped", "failed", "terminated"]
     logical_turn: int
     nodes: tuple[NodeState, ...]
     edges: Annotated[tuple[tuple[str, str], ...], Field(description="(upstream, downstream)")] = ()
