@@ -65,13 +65,12 @@ class RunTools:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The run ended. `steps` counts the replies; `usage` adds up all of them, failed ones too."""
+    """The run ended. `usage` adds up all replies, failed ones too."""
 
     status: Literal["success", "failed", "skipped"]
     reason: Code | Literal[""]
     message: str
     usage: UsageTotals
-    steps: int
 
 
 Step = Ask | RunTools | Done
@@ -89,7 +88,6 @@ class AgentLoop:
         self._usage = UsageTotals()
         self._last: Step | None = None
         self._step = 0
-        self._replies = 0
         self._tool_replies = 0
         self._left: dict[Nudge, int] = {
             "tool-use": spec.tool_use_corrections,
@@ -123,7 +121,6 @@ class AgentLoop:
         self._usage += reply.usage
         if reply.skipped:
             return self._done("skipped", reply.skipped)
-        self._replies += 1
         if reply.failed:
             return self._done("failed", reply.failed)
         if reply.finish == "length":
@@ -271,7 +268,7 @@ class AgentLoop:
 
     def _done(self, status: Literal["success", "failed", "skipped"], why: Failure | None) -> Step:
         reason: Code | Literal[""] = why.code if why else ""
-        return self._take(Done(status, reason, why.message if why else "", self._usage, self._replies))
+        return self._take(Done(status, reason, why.message if why else "", self._usage))
 
     def _take(self, step: Step) -> Step:
         self._last = step

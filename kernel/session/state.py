@@ -58,7 +58,6 @@ class SessionState:
         self.last_turn = snapshot.last_turn
         self.ending = snapshot.ending
         self.running: QueuedAction | None = None
-        self.failure: Failure | None = None
         self._mirrored: SessionStatus = snapshot.status
         self._stop: orders.StopTurn | None = None
         self._outbox: list[orders.NoteApproval | orders.Forward] = []
@@ -126,8 +125,6 @@ class SessionState:
             approval = report.approval_opened.model_copy(update={"status": "open"})
             self.approvals[approval.ref] = approval
             self._outbox.append(orders.NoteApproval(approval))
-        if report.approval_closed:
-            self._withdraw(self.approvals.get(report.approval_closed))
         if report.job_ended:
             self.job_ended(report.job_ended)
 
@@ -322,7 +319,6 @@ class SessionState:
             last_turn=self.last_turn,
             revision=self.revision,
             notices=tuple(self.notices),
-            failure=self.failure,
         )
 
     def snapshot(self) -> SessionSnapshot:
@@ -380,8 +376,8 @@ class SessionState:
         self._outbox.append(orders.NoteApproval(closed, answer.note, answer.actor))
         self._forget_old_approvals()
 
-    def _withdraw(self, approval: Approval | None) -> None:
-        if approval and approval.status == "open":
+    def _withdraw(self, approval: Approval) -> None:
+        if approval.status == "open":
             closed = approval.model_copy(update={"status": "withdrawn"})
             self.approvals[approval.ref] = closed
             self._outbox.append(orders.NoteApproval(closed))

@@ -107,7 +107,6 @@ class Report(Wire):
     """Goes up: Agent → Turn → Session, Job → Session. Exactly one field is set."""
 
     approval_opened: Approval | None = None
-    approval_closed: str | None = None
     job_ended: str | None = None
     job_status: Literal["succeeded", "failed", "timed_out", "cancelled", "stale"] | None = None
 

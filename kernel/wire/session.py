@@ -197,7 +197,6 @@ class SessionView(Wire):
     last_turn: LastTurn | None
     revision: int
     notices: tuple[Notice, ...]
-    failure: Failure | None = None
 
 
 class OpenSession(Wire):

@@ -58,7 +58,7 @@ def asks(step: Step) -> tuple[int, str, str | None]:
 @pytest.mark.parametrize("story", [True, False])
 def test_a_reply_of_text_ends_the_run(story: bool) -> None:
     done = drive(AgentLoop(spec(story=story)), PROSE)
-    assert done == Done("success", "", "", ONE, 1)
+    assert done == Done("success", "", "", ONE)
 
 
 def test_the_first_request_is_step_one_and_free() -> None:
@@ -99,12 +99,12 @@ def test_empty_replies_are_nudged_three_times_in_all() -> None:
 def test_a_failed_reply_fails_the_run_and_its_usage_counts() -> None:
     failed = ModelStep(failed=Failure(code=Code.MODEL_AUTH, message="no key"), usage=ONE)
     done = drive(AgentLoop(spec()), calls(call("get")), [OK], failed)
-    assert done == Done("failed", Code.MODEL_AUTH, "no key", ONE + ONE, 2)
+    assert done == Done("failed", Code.MODEL_AUTH, "no key", ONE + ONE)
 
 
 def test_a_run_without_its_input_is_skipped_after_no_reply() -> None:
     skipped = ModelStep(skipped=Failure(code=Code.RUNTIME_INPUT, message="cast"))
-    assert drive(AgentLoop(spec()), skipped) == Done("skipped", Code.RUNTIME_INPUT, "cast", UsageTotals(), 0)
+    assert drive(AgentLoop(spec()), skipped) == Done("skipped", Code.RUNTIME_INPUT, "cast", UsageTotals())
 
 
 # Tool calls
@@ -398,5 +398,5 @@ def test_every_run_ends_in_bounded_steps_and_runs_no_refused_call(
             step = loop.on_results([data.draw(st.sampled_from([OK, BAD])) for _ in step.calls])
     bounded = spec.max_steps + EMPTY_REPLIES + spec.tool_use_corrections + spec.output_repairs + 2
     assert replies <= 2 * bounded
-    assert step.usage.calls == step.steps == replies
+    assert step.usage.calls == replies
     assert (step.status == "success") is (step.reason == "")

@@ -253,13 +253,14 @@ def test_the_end_of_a_turn_withdraws_what_it_asked() -> None:
     assert isinstance(state.next(NOW), decide.NoteApproval)
 
 
-def test_an_agent_that_gave_up_closes_its_approval_once() -> None:
+def test_an_approval_that_is_told_twice_is_written_once() -> None:
     state = fresh()
     state.report(Report(approval_opened=approval()))
     state.report(Report(approval_opened=approval()))
-    state.report(Report(approval_closed="r"))
-    state.report(Report(approval_closed="unknown"))
-    assert state.approvals["r"].status == "withdrawn"
+    order = state.next(NOW)
+    assert isinstance(order, decide.NoteApproval)
+    state.noted(order)
+    assert not isinstance(state.next(NOW), decide.NoteApproval)
 
 
 # Jobs
@@ -410,9 +411,10 @@ def test_the_snapshot_carries_everything_over() -> None:
 
 def test_withdrawn_approvals_are_forgotten_too() -> None:
     state = fresh()
+    turn_id = started(state)
     for number in range(200):
-        state.report(Report(approval_opened=approval(ref=f"r{number}")))
-        state.report(Report(approval_closed=f"r{number}"))
+        state.report(Report(approval_opened=approval(ref=f"r{number}", turn_id=turn_id)))
+    state.turn_ended(committed(turn_id))
     assert len(state.approvals) == 64
 
 
