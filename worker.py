@@ -46,7 +46,7 @@ from activities.models.slots import Slot, load_slots
 from activities.network import Network
 from activities.sessions import SessionActivities
 from activities.tools import ToolActivities
-from activities.transcripts import Replies
+from activities.transcripts import Transcripts
 from activities.turns import TurnActivities
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest.versions import PRODUCT_VERSION
@@ -200,7 +200,7 @@ def build_workers(parts: Parts, interceptors: tuple[Interceptor, ...] = ()) -> l
 def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
     """Every activity: those of the workflow queue, and function runtimes."""
     settings, store = parts.settings, parts.store
-    generations, replies = Generations(store, parts.catalog), Replies()
+    generations, transcripts = Generations(store, parts.catalog), Transcripts()
     models = ModelCalls(store, parts.slots, WIRES)
     turns_queue = names.turns_queue(settings.temporal.queue) if settings.deployment.name else None
     sessions = SessionActivities(store, parts.catalog, turns_queue=turns_queue, slots=sorted(parts.slots))
@@ -214,8 +214,8 @@ def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
         sessions.record_approval,
         sessions.record_interjection,
         turns.open_turn,
-        AgentActivities(store, generations, models, replies).call_model,
-        ToolActivities(store, generations, replies).run_tool,
+        AgentActivities(store, generations, models, transcripts).call_model,
+        ToolActivities(store, generations, transcripts).run_tool,
         commits.commit_turn,
         commits.commit_job,
         JobActivities(store, parts.client).reconcile_jobs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,10 @@ from activities import transcripts as log
 from activities.generations import Generations, Place
 from activities.heartbeat import beating
 from activities.inputs import bound_inputs, missing_input, output_problem
-from activities.models.paid import ModelCalls, Paid, Patience, Payer
+from activities.models.paid import CallKnown, ModelCalls, Paid, Patience, Payer
 from activities.models.wire import OnEvent, WireError
-from activities.transcripts import Replies, Transcript
-from kernel.agent.calls import JudgedCall, hit_output_limit, judge_calls, transcript_message
+from activities.transcripts import Transcript, Transcripts
+from kernel.agent.calls import CallError, JudgedCall, hit_output_limit, judge_calls, transcript_message
 from kernel.agent.endings import json_ending
 from kernel.agent.messages import Message, ModelReply, ModelRequest, TextDelta, ToolName, ToolSpec
 from kernel.binding import split
@@ -34,6 +35,8 @@ from store import messages, runs, tool_results
 from store import transcripts as rows
 from store.engine import Store
 from store.stream import StreamWriter
+from store.tool_results import ToolResult
+from store.transcripts import Entry
 
 ATTEMPTS_PER_STEP = 100
 """Room for a step's attempts in the numbering of stream attempts."""
@@ -42,9 +45,11 @@ ATTEMPTS_PER_STEP = 100
 class AgentActivities:
     """Model calls of agent runs."""
 
-    def __init__(self, store: Store, generations: Generations, models: ModelCalls, replies: Replies) -> None:
+    def __init__(
+        self, store: Store, generations: Generations, models: ModelCalls, transcripts: Transcripts
+    ) -> None:
         self._store = store
-        self._replies = replies
+        self._transcripts = transcripts
         self._generations = generations
         self._models = models
 
@@ -53,17 +58,26 @@ class AgentActivities:
         """Run one step once; a step that was recorded before is answered from the store."""
         async with beating():
             place = await self._generations.place(call.turn_id, call.runtime_id)
+            if transcript := self._transcripts.remembered(place, call.step):
+                with suppress(CallKnown):  # then this step ran elsewhere, and the store knows more
+                    return await self._run(place, call, transcript, only_if_new=True)
+            self._transcripts.forget(place)
             async with self._store.read() as conn:
-                transcript = await log.load(conn, place)
-            if recorded := transcript.recorded(call.step):
-                return recorded
-            try:
-                step = await self._prepare(place, call, transcript)
-            except TurnwrightError as error:
-                failure = Failure(code=error.code, message=outline(str(error)))
-                skipped = error.code == Code.RUNTIME_INPUT
-                return ModelStep(skipped=failure) if skipped else ModelStep(finish="error", failed=failure)
-            return await self._perform(step)
+                transcript = await self._transcripts.load(conn, place)
+            return await self._run(place, call, transcript, only_if_new=False)
+
+    async def _run(
+        self, place: Place, call: CallModel, transcript: Transcript, *, only_if_new: bool
+    ) -> ModelStep:
+        if recorded := transcript.recorded(call.step):
+            return recorded
+        try:
+            step = await self._prepare(place, call, transcript)
+        except TurnwrightError as error:
+            failure = Failure(code=error.code, message=outline(str(error)))
+            skipped = error.code == Code.RUNTIME_INPUT
+            return ModelStep(skipped=failure) if skipped else ModelStep(finish="error", failed=failure)
+        return await self._perform(step, only_if_new=only_if_new)
 
     async def _prepare(self, place: Place, call: CallModel, transcript: Transcript) -> _Step:
         spec = place.generation.runtime_plan(place.runtime_id).agent
@@ -79,8 +93,12 @@ class AgentActivities:
             parts = await self._parts(conn, place, call.upstream)
         prompt = assemble(parts)
         async with self._store.write() as conn:
-            await log.save_prompt(conn, place, prompt)
-        return prompt
+            saved = await log.save_prompt(conn, place, prompt)
+        if saved:
+            self._transcripts.keep(place, saved)
+            return prompt
+        async with self._store.read() as conn:
+            return (await self._transcripts.load(conn, place)).messages()
 
     async def _parts(self, conn: AsyncConnection, place: Place, upstream: Sequence[str]) -> PromptParts:
         generation, manifest = place.generation, place.runtime.manifest
@@ -119,24 +137,25 @@ class AgentActivities:
         found = await runs.get_outputs(conn, place.turn_id, stories)
         return "\n\n".join(run.text or "" for run in found.values())
 
-    async def _perform(self, step: _Step) -> ModelStep:
+    async def _perform(self, step: _Step, *, only_if_new: bool) -> ModelStep:
         place, call = step.place, step.call
         payer = Payer(place.session_id, place.turn_id, place.owner_id, place.runtime_id, call.step)
         slot = self._models.slot(step.spec.slot)
         request = step.request(slot.model, slot.output_limit)
         streams = _Streams(self._store, step)
         try:
-            paid = await self._models.call(payer, step.spec.slot, request, step.patience, streams.open)
+            paid = await self._models.call(
+                payer, step.spec.slot, request, step.patience, streams.open, only_if_new=only_if_new
+            )
         finally:
             await streams.close()
         outcome, reply, judged = self._judge(step, request, paid)
         async with self._store.write() as conn:
-            recorded = await log.recorded_step(conn, place, call.step)
             await paid.settle(conn)
-            if recorded:
-                return recorded  # the first reply stands: tools may have run for it
-            await self._record(conn, step, outcome, reply, judged)
-        self._replies.keep(place, call.step, judged)
+            entries, results = await self._record(conn, step, outcome, reply, judged)
+            if not entries:  # the first reply stands: tools may have run for it
+                return await log.recorded_step(conn, place, call.step)
+        self._transcripts.keep(place, entries, results)
         return outcome
 
     def _judge(
@@ -165,28 +184,49 @@ class AgentActivities:
         outcome: ModelStep,
         reply: ModelReply | None,
         judged: Sequence[JudgedCall],
-    ) -> None:
-        """Store everything of the step in one transaction: correction, reply, bad calls, candidate output."""
+    ) -> tuple[Sequence[Entry], Sequence[ToolResult]]:
+        """Store everything of the step in one transaction: correction, reply, bad calls, candidate output.
+
+        Returns:
+            What is new; nothing when another attempt recorded the step.
+        """
         run, number = (step.place.owner_id, step.place.runtime_id), step.call.step
         said = transcript_message(reply, judged) if reply else Message(role="assistant")
-        entries = [{"role": "user", "text": step.nudge}] if step.nudge else []
-        entries.append(log.reply_entry(said, judged, outcome))
-        await rows.append(conn, *run, entries, step=number)
-        for index, call in enumerate(judged):
-            if call.error:
-                await tool_results.put(
-                    conn,
-                    *run,
-                    number,
-                    index,
-                    call_id=call.id,
-                    ok=False,
-                    code=call.error.code,
-                    message=outline(call.error.message),
-                    result={"error": f"{call.error.code}: {call.error.message}"},
-                )
+        messages = [{"role": "user", "text": step.nudge}] if step.nudge else []
+        messages.append(log.reply_entry(said, judged, outcome))
+        if not (entries := await rows.add(conn, *run, messages, step=number)):
+            return [], []
+        results = [
+            await self._refuse(conn, run, number, index, call.id, call.error)
+            for index, call in enumerate(judged)
+            if call.error
+        ]
         if reply is not None and not judged and reply.text.strip():
             await runs.put_output(conn, *run, output=step.output(reply.text), text=reply.text)
+        return entries, results
+
+    async def _refuse(
+        self,
+        conn: AsyncConnection,
+        run: tuple[str, str],
+        step: int,
+        index: int,
+        call_id: str,
+        error: CallError,
+    ) -> ToolResult:
+        """Answer a call that does not fit its tool."""
+        result, _ = await tool_results.put(
+            conn,
+            *run,
+            step,
+            index,
+            call_id=call_id,
+            ok=False,
+            code=error.code,
+            message=outline(error.message),
+            result={"error": f"{error.code}: {error.message}"},
+        )
+        return result
 
 
 @dataclass(frozen=True)

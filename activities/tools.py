@@ -16,7 +16,7 @@ from activities.generations import Generations, Place
 from activities.heartbeat import beating
 from activities.invocations import call_tool
 from activities.own_data import OwnData
-from activities.transcripts import Replies
+from activities.transcripts import Transcripts
 from kernel.agent.messages import clean_json
 from kernel.catalog import BUILTIN_DATA_TOOLS
 from kernel.errors import Code, TurnwrightError
@@ -25,6 +25,7 @@ from kernel.wire.agent import RunTool, ToolOutcome
 from kernel.wire.base import Json, outline
 from store import runs, tool_results
 from store.engine import Store
+from store.tool_results import ToolResult
 
 _REFUSALS = {
     Code.TOOL_DENIED: "A person denied this call.",
@@ -36,40 +37,45 @@ _REFUSALS = {
 class ToolActivities:
     """Runs tools."""
 
-    def __init__(self, store: Store, generations: Generations, replies: Replies) -> None:
+    def __init__(self, store: Store, generations: Generations, transcripts: Transcripts) -> None:
         self._store = store
         self._generations = generations
-        self._replies = replies
+        self._transcripts = transcripts
 
     @activity.defn(name=names.RUN_TOOL)
     async def run_tool(self, call: RunTool) -> ToolOutcome:
         """Run one call; a tool's mistake is an answer that the model sees, never a failed activity."""
         async with beating():
             place = await self._generations.place(call.turn_id, call.runtime_id)
-            if call.refused:
-                message = f"{_REFUSALS.get(call.refused, 'Not executed.')} {call.note}".strip()
-                return await self._refuse(place, call, call.refused, message)
-            if call.name in BUILTIN_DATA_TOOLS:
-                return await self._run_builtin(place, call)
-            return await self._run_plugin(place, call)
+            result = await self._run(place, call)
+        self._transcripts.keep(place, [], [result])
+        return _outcome(result)
 
-    async def _run_builtin(self, place: Place, call: RunTool) -> ToolOutcome:
+    async def _run(self, place: Place, call: RunTool) -> ToolResult:
+        if call.refused:
+            message = f"{_REFUSALS.get(call.refused, 'Not executed.')} {call.note}".strip()
+            return await self._refuse(place, call, call.refused, message)
+        if call.name in BUILTIN_DATA_TOOLS:
+            return await self._run_builtin(place, call)
+        return await self._run_plugin(place, call)
+
+    async def _run_builtin(self, place: Place, call: RunTool) -> ToolResult:
         # Only the store is touched: a repeat works it out again, and the receipt keeps the first answer.
         async with self._store.write() as conn:
             own = OwnData(self._store, place, conn)
             try:
                 result = await builtin(
-                    own, call.name, await self._replies.arguments(conn, place, call.step, call.index)
+                    own, call.name, await self._transcripts.arguments(conn, place, call.step, call.index)
                 )
             except TurnwrightError as error:
                 return await _answer(conn, place, call, error=error)
             return await _answer(conn, place, call, result=result, own=own)
 
-    async def _run_plugin(self, place: Place, call: RunTool) -> ToolOutcome:
+    async def _run_plugin(self, place: Place, call: RunTool) -> ToolResult:
         async with self._store.read() as conn:
             if recorded := await _recorded(conn, place, call):
                 return recorded
-            arguments = await self._replies.arguments(conn, place, call.step, call.index)
+            arguments = await self._transcripts.arguments(conn, place, call.step, call.index)
         own = OwnData(self._store, place)
         result, error = None, None
         try:
@@ -81,7 +87,7 @@ class ToolActivities:
                 return recorded
             return await _answer(conn, place, call, result=result, error=error, own=own)
 
-    async def _refuse(self, place: Place, call: RunTool, code: Code, message: str) -> ToolOutcome:
+    async def _refuse(self, place: Place, call: RunTool, code: Code, message: str) -> ToolResult:
         async with self._store.write() as conn:
             if recorded := await _recorded(conn, place, call):
                 return recorded
@@ -110,9 +116,8 @@ async def builtin(own: OwnData, name: str, arguments: Mapping[str, Any]) -> Json
     raise TurnwrightError(Code.TOOL_UNKNOWN, f"no tool {name!r}", accepted=", ".join(BUILTIN_DATA_TOOLS))
 
 
-async def _recorded(conn: AsyncConnection, place: Place, call: RunTool) -> ToolOutcome | None:
-    found = await tool_results.get(conn, place.owner_id, place.runtime_id, call.step, call.index)
-    return _outcome(found.ok, found.code, found.message) if found else None
+async def _recorded(conn: AsyncConnection, place: Place, call: RunTool) -> ToolResult | None:
+    return await tool_results.get(conn, place.owner_id, place.runtime_id, call.step, call.index)
 
 
 async def _answer(
@@ -123,10 +128,9 @@ async def _answer(
     result: Json = None,
     error: TurnwrightError | None = None,
     own: OwnData | None = None,
-) -> ToolOutcome:
-    """Store what the model will read, and with a success what it staged."""
+) -> ToolResult:
+    """Store what the model will read, and with a success what it staged; returns what stands."""
     step, index = call.step, call.index
-    message = outline(error.message) if error else ""
     stored, new = await tool_results.put(
         conn,
         place.owner_id,
@@ -136,19 +140,17 @@ async def _answer(
         call_id="",
         ok=error is None,
         code=error.code if error else None,
-        message=message,
+        message=outline(error.message) if error else "",
         result={"error": str(error)} if error else clean_json(result),
     )
-    if not new:
-        return _outcome(stored.ok, stored.code, stored.message)
-    if error is None and own is not None:
-        await runs.append_staged(conn, place.owner_id, place.runtime_id, own.staged, step=step, idx=index)
+    if new and error is None and own is not None:
+        await runs.stage(conn, place.owner_id, place.runtime_id, own.staged, step=step, idx=index)
         if call.finishing:
             await runs.put_output(conn, place.owner_id, place.runtime_id, output=clean_json(result))
-    return _outcome(error is None, error.code if error else None, message)
+    return stored
 
 
-def _outcome(ok: bool, code: str | None, message: str) -> ToolOutcome:
-    if ok:
+def _outcome(result: ToolResult) -> ToolOutcome:
+    if result.ok:
         return ToolOutcome(ok=True)
-    return ToolOutcome(ok=False, code=Code(code or Code.TOOL_FAILED), message=message)
+    return ToolOutcome(ok=False, code=Code(result.code or Code.TOOL_FAILED), message=result.message)

@@ -26,7 +26,8 @@ from store.tool_results import ToolResult
 from store.transcripts import Entry
 
 PROMPT_STEP = 0
-_KEPT = 512
+KEPT_BYTES = 32 * 1024 * 1024
+"""How much of running transcripts a process remembers, in bytes of JSON, about."""
 
 
 @dataclass(frozen=True)
@@ -70,20 +71,43 @@ class Transcript:
         return [reply, *answers]
 
 
-class Replies:
-    """Arguments of the newest stored replies of this process; a stored reply never changes.
+class Transcripts:
+    """The transcripts of agent runs.
 
-    A tool usually runs where its call was just judged, and need not read the reply back.
+    A process remembers what it stored: rows are written once and never change, so a step whose earlier steps
+    all ran here reads nothing back. Whether the step itself ran elsewhere, the ledger tells (`CallKnown`).
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str, int], list[Any]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
+        self._size = 0
 
-    def keep(self, place: Place, step: int, judged: Sequence[JudgedCall]) -> None:
-        """Remember the calls of a reply that is committed."""
-        self._known[place.owner_id, place.runtime_id, step] = [call.arguments for call in judged]
-        while len(self._known) > _KEPT:
-            self._known.popitem(last=False)
+    def remembered(self, place: Place, step: int) -> Transcript | None:
+        """The transcript up to a step, when every entry and every answer of it was stored by this process."""
+        known = self._known.get((place.owner_id, place.runtime_id))
+        return known.transcript() if known and known.complete(step) else None
+
+    async def load(self, conn: AsyncConnection, place: Place) -> Transcript:
+        """The transcript as stored."""
+        entries = await transcripts.load(conn, place.owner_id, place.runtime_id)
+        found = (
+            await tool_results.list_run(conn, place.owner_id, place.runtime_id) if len(entries) > 1 else []
+        )
+        return Transcript(entries, {(result.step, result.idx): result for result in found})
+
+    def forget(self, place: Place) -> None:
+        """Read this run's transcript from the store again."""
+        if known := self._known.pop((place.owner_id, place.runtime_id), None):
+            self._size -= known.size
+
+    def keep(self, place: Place, entries: Sequence[Entry], results: Sequence[ToolResult] = ()) -> None:
+        """Remember rows that this process wrote, once their transaction is committed."""
+        known = self._known.setdefault((place.owner_id, place.runtime_id), _Known())
+        self._known.move_to_end((place.owner_id, place.runtime_id))
+        self._size += known.add(entries, results)
+        while self._size > KEPT_BYTES and len(self._known) > 1:
+            _, oldest = self._known.popitem(last=False)
+            self._size -= oldest.size
 
     async def arguments(self, conn: AsyncConnection, place: Place, step: int, index: int) -> dict[str, Any]:
         """The judged arguments of one call.
@@ -91,39 +115,69 @@ class Replies:
         Raises:
             TurnwrightError: `tool.unknown`, when no such reply is stored.
         """
-        known = self._known.get((place.owner_id, place.runtime_id, step))
-        if known is None:
+        known = self._known.get((place.owner_id, place.runtime_id))
+        entry = known.replies.get(step) if known else None
+        if entry is None:
             entry = await transcripts.find(conn, place.owner_id, place.runtime_id, step=step)
-            if entry is None:
-                raise TurnwrightError(Code.TOOL_UNKNOWN, f"no reply is stored for step {step}")
-            known = entry.message["arguments"]
-        return dict(known[index])
+        if entry is None:
+            raise TurnwrightError(Code.TOOL_UNKNOWN, f"no reply is stored for step {step}")
+        return dict(entry.message["arguments"][index])
 
 
-async def load(conn: AsyncConnection, place: Place) -> Transcript:
-    """The run's transcript."""
-    entries = await transcripts.load(conn, place.owner_id, place.runtime_id)
-    found = await tool_results.list_run(conn, place.owner_id, place.runtime_id) if len(entries) > 1 else []
-    return Transcript(entries, {(result.step, result.idx): result for result in found})
+class _Known:
+    """What is remembered of one run."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.replies: dict[int, Entry] = {}
+        self.results: dict[tuple[int, int], ToolResult] = {}
+        self.size = 0
+
+    def add(self, entries: Sequence[Entry], results: Sequence[ToolResult]) -> int:
+        """Add rows; returns their size in bytes, about."""
+        added = 0
+        for entry in entries:
+            self.entries.append(entry)
+            if entry.role == "assistant":
+                self.replies[entry.step] = entry
+            added += _weight(entry.message)
+        for result in results:
+            self.results[result.step, result.idx] = result
+            added += _weight(result.result)
+        self.size += added
+        return added
+
+    def complete(self, step: int) -> bool:
+        """Whether the prompt, every reply before the step and the answer of every call are here."""
+        if not self.entries or self.entries[0].step != PROMPT_STEP:
+            return False
+        return all(
+            (reply := self.replies.get(before)) is not None
+            and all((before, index) in self.results for index in range(len(reply.message["tool_calls"])))
+            for before in range(1, step)
+        )
+
+    def transcript(self) -> Transcript:
+        return Transcript(tuple(self.entries), dict(self.results))
 
 
-async def save_prompt(conn: AsyncConnection, place: Place, messages: Sequence[Message]) -> None:
-    """Store the assembled prompt; a repeated first step finds it."""
-    prompt = {
-        "role": "prompt",
-        "messages": [message.model_dump(exclude_defaults=True) for message in messages],
-    }
-    run = (place.owner_id, place.runtime_id)
-    await transcripts.lock(conn, *run)
-    if await transcripts.find(conn, *run, step=PROMPT_STEP, role="prompt") is None:
-        await transcripts.append(conn, *run, [prompt], step=PROMPT_STEP)
+def _weight(value: Json) -> int:
+    return len(json.dumps(value, ensure_ascii=False))
 
 
-async def recorded_step(conn: AsyncConnection, place: Place, step: int) -> ModelStep | None:
-    """The result of a step that another attempt finished meanwhile; the caller may append otherwise."""
-    await transcripts.lock(conn, place.owner_id, place.runtime_id)
+async def save_prompt(conn: AsyncConnection, place: Place, messages: Sequence[Message]) -> Sequence[Entry]:
+    """Store the assembled prompt; returns its entry, or nothing when an earlier attempt stored another."""
+    said = [message.model_dump(exclude_defaults=True) for message in messages]
+    prompt = {"role": "prompt", "messages": said}
+    return await transcripts.add(conn, place.owner_id, place.runtime_id, [prompt], step=PROMPT_STEP)
+
+
+async def recorded_step(conn: AsyncConnection, place: Place, step: int) -> ModelStep:
+    """The result of a step that is stored."""
     entry = await transcripts.find(conn, place.owner_id, place.runtime_id, step=step)
-    return ModelStep.model_validate(entry.message["outcome"]) if entry else None
+    if entry is None:
+        raise RuntimeError(f"step {step} stands in the way and cannot be read")
+    return ModelStep.model_validate(entry.message["outcome"])
 
 
 def reply_entry(reply: Message, judged: Sequence[JudgedCall], outcome: ModelStep) -> dict[str, Any]:

@@ -77,9 +77,14 @@ async def begin(
     slot: str,
     model: str,
     idempotency_key: str,
+    only_if_new: bool = False,
     now: float | None = None,
-) -> Begun:
-    """Record that a call is about to be sent. Commit before sending, or a crash loses the count."""
+) -> Begun | None:
+    """Record that a call is about to be sent. Commit before sending, or a crash loses the count.
+
+    Args:
+        only_if_new: record nothing, and return None, when there was an attempt before.
+    """
     await rows.serialise(conn, "calls", owner_id, runtime_id)
     values: dict[str, Any] = {
         "owner_id": owner_id,
@@ -103,7 +108,7 @@ async def begin(
     # Nearly every call is the first of its ordinal: one statement then does.
     if await rows.insert_if_absent(conn, calls, values):
         return Begun(Call(**values))
-    return await _begin_again(conn, values)
+    return None if only_if_new else await _begin_again(conn, values)
 
 
 async def _begin_again(conn: AsyncConnection, values: dict[str, Any]) -> Begun:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store import rows
@@ -32,17 +32,19 @@ class Run:
 
 @dataclass(frozen=True)
 class Staged:
-    """A proposal of a run. `step` and `idx` name the tool call that staged it; 0 and 0 in a function."""
+    """A proposal of a run, the `ordinal`-th of the tool call that staged it.
+
+    Attributes:
+        step: 0 in a function.
+        idx: the call's place in its step; 0 in a function.
+    """
 
     owner_id: str
     runtime_id: str
-    ordinal: int
     step: int
     idx: int
+    ordinal: int
     proposal: Any
-
-
-_HIGHEST = select(func.max(staged.c.ordinal)).where(*rows.given(staged, "owner_id", "runtime_id"))
 
 
 async def put_output(
@@ -89,7 +91,7 @@ async def list_runs(
     return await rows.many(conn, Run, statement)
 
 
-async def append_staged(
+async def stage(
     conn: AsyncConnection,
     owner_id: str,
     runtime_id: str,
@@ -97,24 +99,14 @@ async def append_staged(
     *,
     step: int = 0,
     idx: int = 0,
-) -> list[int]:
-    """Stage proposals behind those of the run; returns their ordinals.
+) -> None:
+    """Stage what one call proposes, once.
 
     Write the tool's receipt in the same transaction: a retried call then finds it and stages nothing twice.
     """
-    if not proposals:
-        return []
-    await rows.serialise(conn, "staged", owner_id, runtime_id)
-    own = {"owner_id": owner_id, "runtime_id": runtime_id}
-    first = 1 + ((await conn.execute(_HIGHEST, own)).scalar() or 0)
-    ordinals = list(range(first, first + len(proposals)))
-    run = {**own, "step": step, "idx": idx}
-    new = [
-        {**run, "ordinal": ordinal, "proposal": proposal}
-        for ordinal, proposal in zip(ordinals, proposals, strict=True)
-    ]
+    call = {"owner_id": owner_id, "runtime_id": runtime_id, "step": step, "idx": idx}
+    new = [{**call, "ordinal": place, "proposal": proposal} for place, proposal in enumerate(proposals, 1)]
     await rows.insert_all(conn, staged, new)
-    return ordinals
 
 
 async def replace_staged(
@@ -123,7 +115,7 @@ async def replace_staged(
     """Make these the run's only proposals: what an earlier attempt staged is gone."""
     await rows.serialise(conn, "staged", owner_id, runtime_id)
     await conn.execute(delete(staged).where(*_own(owner_id, runtime_id)))
-    await append_staged(conn, owner_id, runtime_id, proposals)
+    await stage(conn, owner_id, runtime_id, proposals)
 
 
 async def list_staged(conn: AsyncConnection, owner_id: str, runtime_ids: Sequence[str]) -> list[Staged]:

@@ -126,9 +126,9 @@ staged = Table(
     metadata,
     _key("owner_id"),
     _key("runtime_id"),
+    _number("step", pk=True),
+    _number("idx", pk=True),
     _number("ordinal", pk=True),
-    _number("step"),
-    _number("idx"),
     _json("proposal"),
 )
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store import rows
@@ -25,42 +24,46 @@ class Entry:
     message: Any
 
 
-async def lock(conn: AsyncConnection, owner_id: str, runtime_id: str) -> None:
-    """Let one transaction at a time look for an entry and append it."""
-    await rows.serialise(conn, "transcript", owner_id, runtime_id)
-
-
 _RUN = rows.given(transcripts, "owner_id", "runtime_id")
 _ENTRIES = rows.columns(Entry, transcripts).where(*_RUN)
 _IN_ORDER = _ENTRIES.order_by(transcripts.c.ordinal)
 _LAST = (
     _ENTRIES.where(*rows.given(transcripts, "step", "role")).order_by(transcripts.c.ordinal.desc()).limit(1)
 )
-_HIGHEST = select(func.max(transcripts.c.ordinal)).where(*_RUN)
+MOST_OF_STEP = 100
+"""How many messages one step may hold; its last one has the step's last number."""
 
 
-async def append(
+async def add(
     conn: AsyncConnection,
     owner_id: str,
     runtime_id: str,
     messages: Sequence[Mapping[str, Any]],
     *,
     step: int,
-) -> list[int]:
-    """Put messages, each with a `role`, at the end of a run's transcript; returns their ordinals.
+) -> list[Entry]:
+    """Store the messages of one step, each with a `role`, once: an activity that runs again adds nothing.
 
-    `lock` and `find` first: an activity that runs again meets what it stored before.
+    Returns:
+        The new entries; none when the step was stored before.
     """
-    await rows.serialise(conn, "transcript", owner_id, runtime_id)
-    own = {"owner_id": owner_id, "runtime_id": runtime_id}
-    first = 1 + ((await conn.execute(_HIGHEST, own)).scalar() or 0)
-    run = {**own, "step": step}
+    last = (step + 1) * MOST_OF_STEP - 1
+    first = last - len(messages) + 1
     new = [
-        {**run, "ordinal": first + offset, "role": message["role"], "message": dict(message)}
-        for offset, message in enumerate(messages)
+        {
+            "owner_id": owner_id,
+            "runtime_id": runtime_id,
+            "ordinal": first + place,
+            "step": step,
+            "role": message["role"],
+            "message": dict(message),
+        }
+        for place, message in enumerate(messages)
     ]
-    await rows.insert_all(conn, transcripts, new)
-    return [row["ordinal"] for row in new]
+    if not await rows.insert_if_absent(conn, transcripts, new[-1]):
+        return []
+    await rows.insert_all(conn, transcripts, new[:-1])
+    return [Entry(**row) for row in new]
 
 
 async def load(

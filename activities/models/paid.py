@@ -110,6 +110,10 @@ class _Ending:
         )
 
 
+class CallKnown(Exception):
+    """The ledger knows a call that should have been new."""
+
+
 class ModelCalls:
     """Sends requests to configured slots, and keeps the ledger.
 
@@ -143,11 +147,17 @@ class ModelCalls:
         request: ModelRequest,
         patience: Patience,
         on_event: Callable[[int], OnEvent],
+        *,
+        only_if_new: bool = False,
     ) -> Paid:
         """Try until there is a reply, a final failure, or no time.
 
         Args:
             on_event: for an attempt's number, what receives its events.
+            only_if_new: send nothing when the ledger knows the call from before.
+
+        Raises:
+            CallKnown: it does.
         """
         slot, tries = self.slot(slot_name), 0
         if patience.remaining_s <= 0:
@@ -155,7 +165,7 @@ class ModelCalls:
             return Paid(None, error, UsageTotals())
         deadline = time.monotonic() + patience.remaining_s
         while True:
-            begun = await self._begin(payer, slot_name, slot)
+            begun = await self._begin(payer, slot_name, slot, only_if_new=only_if_new and tries == 0)
             left = replace(patience, remaining_s=deadline - time.monotonic())
             reply, failed = await self._attempt(
                 slot, payer, request, left, tries, on_event(begun.call.attempt)
@@ -196,9 +206,9 @@ class ModelCalls:
                 return None, error
             return reply, None
 
-    async def _begin(self, payer: Payer, slot_name: str, slot: Slot) -> calls.Begun:
+    async def _begin(self, payer: Payer, slot_name: str, slot: Slot, *, only_if_new: bool) -> calls.Begun:
         async with self._store.write() as conn:
-            return await calls.begin(
+            begun = await calls.begin(
                 conn,
                 payer.owner_id,
                 payer.runtime_id,
@@ -208,7 +218,11 @@ class ModelCalls:
                 slot=slot_name,
                 model=slot.model,
                 idempotency_key=payer.key,
+                only_if_new=only_if_new,
             )
+        if begun is None:
+            raise CallKnown
+        return begun
 
     def _again(self, error: WireError, patience: Patience, tries: int) -> bool:
         if not error.retryable or tries >= patience.max_retries:

@@ -131,17 +131,17 @@ async def test_outputs_come_by_runtime_and_bring_their_status(store: Store) -> N
 
 async def test_staged_proposals_stand_in_call_order_whoever_finished_first(store: Store) -> None:
     async with store.write() as conn:
-        await runs.append_staged(conn, "t", "b", ["late call"], step=1, idx=1)
-        await runs.append_staged(conn, "t", "b", ["early call", "again"], step=1, idx=0)
-        await runs.append_staged(conn, "t", "a", ["other run"])
-        assert await runs.append_staged(conn, "t", "a", []) == []
+        await runs.stage(conn, "t", "b", ["late call"], step=1, idx=1)
+        await runs.stage(conn, "t", "b", ["early call", "again"], step=1, idx=0)
+        await runs.stage(conn, "t", "a", ["other run"])
+        await runs.stage(conn, "t", "a", [])
         found = await runs.list_staged(conn, "t", ["b", "a"])
     assert [item.proposal for item in found] == ["early call", "again", "late call", "other run"]
 
 
 async def test_replaced_proposals_are_the_only_ones(store: Store) -> None:
     async with store.write() as conn:
-        await runs.append_staged(conn, "t", "a", [1, 2, 3])
+        await runs.stage(conn, "t", "a", [1, 2, 3])
         await runs.replace_staged(conn, "t", "a", [4])
         assert [item.proposal for item in await runs.list_staged(conn, "t", ["a"])] == [4]
         await runs.replace_staged(conn, "t", "a", [])
@@ -151,14 +151,15 @@ async def test_replaced_proposals_are_the_only_ones(store: Store) -> None:
 async def test_a_transcript_keeps_order_and_finds_a_stored_reply(store: Store) -> None:
     said = [{"role": "user", "text": "Hi \x00 \ud800"}, {"role": "assistant", "text": "漢字"}]
     async with store.write() as conn:
-        assert await transcripts.append(conn, "t", "a", said, step=1) == [1, 2]
-        assert await transcripts.append(conn, "t", "a", [{"role": "tool"}], step=2) == [3]
+        added = await transcripts.add(conn, "t", "a", said, step=1)
+        assert await transcripts.add(conn, "t", "a", [{"role": "tool"}], step=2)
+        assert await transcripts.add(conn, "t", "a", [{"role": "assistant"}], step=1) == []
         entries = await transcripts.load(conn, "t", "a")
         earlier = await transcripts.load(conn, "t", "a", before_step=2)
         reply = await transcripts.find(conn, "t", "a", step=1)
         assert await transcripts.find(conn, "t", "a", step=2) is None
     assert [entry.message for entry in entries] == [*said, {"role": "tool"}]
-    assert earlier == entries[:2]
+    assert earlier == entries[:2] == added
     assert reply == entries[1]
 
 

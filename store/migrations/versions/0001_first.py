@@ -78,9 +78,9 @@ def upgrade() -> None:
         "staged",
         sa.Column("owner_id", KEY, primary_key=True, nullable=False),
         sa.Column("runtime_id", KEY, primary_key=True, nullable=False),
+        sa.Column("step", sa.Integer(), primary_key=True, nullable=False, autoincrement=False),
+        sa.Column("idx", sa.Integer(), primary_key=True, nullable=False, autoincrement=False),
         sa.Column("ordinal", sa.Integer(), primary_key=True, nullable=False, autoincrement=False),
-        sa.Column("step", sa.Integer(), nullable=False),
-        sa.Column("idx", sa.Integer(), nullable=False),
         sa.Column("proposal", sa.Text(), nullable=True),
     )
     op.create_table(
