@@ -69,14 +69,3 @@ def test_no_file_is_longer_than_600_lines() -> None:
         if (lines := len(file.read_text(encoding="utf-8").splitlines())) > 600
     }
     assert long == {}
-
-
-def test_workflow_code_waits_by_temporal_alone() -> None:
-    """Case F9 and DESIGN §4, rule 9: what is not deterministic has no place here."""
-    hazards = re.compile(
-        r"\basyncio\.(wait|as_completed)\b|datetime\.now|\btime\.time\b|\brandom\.|uuid\.uuid4"
-        r"|^(from|import) (httpx|sqlalchemy|os|activities|client|store)\b",
-        re.MULTILINE,
-    )
-    for file in tracked("workflows/*.py"):
-        assert not hazards.search(file.read_text()), file
