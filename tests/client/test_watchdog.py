@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio import workflow
+from temporalio.client import Client, Interceptor, OutboundInterceptor, StartWorkflowUpdateInput
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from client import doctor, watchdog
@@ -27,6 +29,23 @@ class BrokenSession:
     @workflow.run
     async def run(self, _input: dict[str, object]) -> None:
         raise RuntimeError("broken on purpose")
+
+
+class Sending(Interceptor):
+    """Tells when an update goes out."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+
+    def intercept_client(self, next: OutboundInterceptor) -> OutboundInterceptor:
+        begun = self.begun
+
+        class Noting(OutboundInterceptor):
+            async def start_workflow_update(self, input: StartWorkflowUpdateInput) -> Any:
+                begun.set()
+                return await super().start_workflow_update(input)
+
+        return Noting(next)
 
 
 @pytest.fixture
@@ -115,8 +134,11 @@ async def test_a_queue_that_nobody_polls_is_seen(client: Turnwright) -> None:
 async def test_a_cancelled_call_ends_at_once(client: Turnwright, tmp_path: Path) -> None:
     """The SDK turns the cancellation of an update into an error of its own."""
     await refused(client.new_session(tmp_path.name))
-    call = asyncio.create_task(client.submit(tmp_path.name, "I wait."))
-    await asyncio.sleep(0.5)
+    sending = Sending()
+    temporal = Client(**{**client.temporal.config(), "interceptors": [sending]})
+    watched = Turnwright(client.settings, temporal, client.history)
+    call = asyncio.create_task(watched.submit(tmp_path.name, "I wait."))
+    await sending.begun.wait()
     call.cancel()
     async with asyncio.timeout(3):
         with pytest.raises(asyncio.CancelledError):

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Engine, event, text
 
 from kernel.errors import Code, TurnwrightError
 from store import stream
@@ -46,6 +47,20 @@ async def end(store: Store) -> None:
         await stream.finish(conn, "t")
 
 
+@contextmanager
+def looking() -> Iterator[asyncio.Event]:
+    """Set once any reader has looked for pieces."""
+    looked = asyncio.Event()
+
+    def note(_conn: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith("SELECT stream.owner_id"):
+            looked.set()
+
+    event.listen(Engine, "after_cursor_execute", note)
+    yield looked
+    event.remove(Engine, "after_cursor_execute", note)
+
+
 async def test_a_late_reader_gets_the_whole_stream(store: Store) -> None:
     await write(store, "Once ", "upon\x00 ", "a time.")
     await end(store)
@@ -59,8 +74,9 @@ async def test_the_first_piece_reaches_a_reader_at_once(
     monkeypatch.setattr(stream, "BATCH_S", 3_600)
     monkeypatch.setattr(stream, "SAFETY_POLL_S", 3_600)
     pieces = follow(reader, "t")
-    waiting = asyncio.create_task(anext(pieces))
-    await asyncio.sleep(0.3)
+    with looking() as looked:
+        waiting = asyncio.create_task(anext(pieces))
+        await looked.wait()
     writer = StreamWriter(store, "t", "story", 1)
     writer.add("text", "Once")
     assert (await waiting).text == "Once"
@@ -71,7 +87,7 @@ async def test_the_first_piece_reaches_a_reader_at_once(
 async def test_later_pieces_are_written_in_batches(store: Store) -> None:
     async with StreamWriter(store, "t", "story", 1) as writer:
         writer.add("text", "first")
-        await asyncio.sleep(0.03)
+        await anext(follow(store, "t"))
         for part in "abc":
             writer.add("text", part)
         writer.add("thinking", "hm")
@@ -86,12 +102,16 @@ async def test_later_pieces_are_written_in_batches(store: Store) -> None:
     assert [piece.sequence for piece in pieces] == [1, 2, 3]
 
 
-async def test_many_readers_follow_while_it_is_written(store: Store, reader: Store) -> None:
+async def test_many_readers_follow_while_it_is_written(
+    store: Store, reader: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "BATCH_S", 0.001)
+    first = follow(store, "t")
     following = [asyncio.create_task(read_all(view)) for view in (store, reader, reader)]
     async with StreamWriter(store, "t", "story", 1) as writer:
         for number in range(30):
             writer.add("text", f"{number} ")
-            await asyncio.sleep(0.01)
+            await anext(first)
     await write(store, "aside", runtime_id="another")
     await end(store)
     expected = "".join(f"{number} " for number in range(30))
@@ -150,14 +170,15 @@ async def test_the_same_attempt_goes_on_where_it_ended(store: Store) -> None:
 _WRITE = """
 import asyncio, sys
 from store.engine import Store
-from store.stream import StreamWriter, finish
+from store.stream import StreamWriter, finish, follow
 
 async def main():
     store = await Store.open(sys.argv[1])
+    own = follow(store, "t")
     async with StreamWriter(store, "t", "story", 1) as writer:
         for number in range(5):
             writer.add("text", str(number))
-            await asyncio.sleep(0.1)
+            await anext(own)
     async with store.write() as conn:
         await finish(conn, "t")
     await store.close()
@@ -172,12 +193,16 @@ async def test_a_reader_follows_another_process(store: Store, url: str) -> None:
     assert said(await asyncio.wait_for(following, 5)) == "01234"
 
 
-async def test_text_that_could_not_be_written_is_written_later(store: Store) -> None:
+async def test_text_that_could_not_be_written_is_written_later(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
     async with StreamWriter(store, "t", "story", 1) as writer:
         async with store.write() as conn:
             await conn.execute(text("ALTER TABLE stream RENAME TO away"))
         writer.add("text", "one ")
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(10):
+            while "is late" not in caplog.text:
+                await asyncio.sleep(0)
         async with store.write() as conn:
             await conn.execute(text("ALTER TABLE away RENAME TO stream"))
         writer.add("text", "two")

@@ -127,26 +127,31 @@ async def test_code_that_ignores_its_cancellation_is_left_behind(
     monkeypatch.setattr(host, "GRACE_S", 0.01)
     source = """
     import asyncio
-    WRITES = []
+    LEFT, ASKING = asyncio.Event(), asyncio.Event()
     async def handler(ctx):
-        for _ in range(3):
+        while not LEFT.is_set():
             try:
-                await asyncio.sleep(0.02)
+                await LEFT.wait()
             except asyncio.CancelledError:
                 pass
+        ASKING.set()
         await ctx.plugin_data.set("late", "k", 1)
     """
+    code = load(tmp_path, {"handler.py": source})
+    module = code.function("handler", "handler.py").__globals__
     written: list[Any] = []
 
     async def write(params: dict[str, Any]) -> None:
         written.append(params)
 
     with pytest.raises(TurnwrightError) as caught:
-        await invoke(
-            load(tmp_path, {"handler.py": source}), call(), {"plugin_data.set": write}, timeout_s=0.01
-        )
+        await invoke(code, call(), {"plugin_data.set": write}, timeout_s=0.01)
     assert caught.value.code == Code.RUNTIME_TIMEOUT
-    await asyncio.sleep(0.05)
+    module["LEFT"].set()
+    async with asyncio.timeout(10):
+        await module["ASKING"].wait()
+    for _ in range(10):
+        await asyncio.sleep(0)  # whoever answered would have had its turn
     assert written == []
     gc.collect()
 
