@@ -204,7 +204,7 @@ def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
     models = ModelCalls(store, parts.slots, WIRES)
     turns_queue = names.turns_queue(settings.temporal.queue) if settings.deployment.name else None
     sessions = SessionActivities(store, parts.catalog, turns_queue=turns_queue, slots=sorted(parts.slots))
-    turns = TurnActivities(store, parts.catalog, approval_deadline_ms=settings.approvals.deadline_s * 1000)
+    turns = TurnActivities(store, generations, approval_deadline_ms=settings.approvals.deadline_s * 1000)
     commits = CommitActivities(store, generations)
     leaf = [
         sessions.open_session,

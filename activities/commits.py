@@ -7,7 +7,7 @@ decides: a repeated activity finds it, a late one meets it (DESIGN §4, rules 7 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -60,10 +60,9 @@ class CommitActivities:
         """
         generation = await self._generations.of(commit.turn_id)
         async with self._store.read() as conn:
-            turn = await turns.require_turn(conn, commit.turn_id)
+            if receipt := await _receipt(conn, commit.turn_id):
+                return receipt
             usage = await calls.totals_of_owner(conn, commit.turn_id)
-        if turn.receipt is not None:
-            return TurnResult.model_validate(turn.receipt)
         if commit.stopped is not None:
             return await self._close(commit, generation, usage, "stopped", Code.TURN_STOPPED, commit.stopped)
         try:
@@ -114,13 +113,13 @@ class CommitActivities:
             )
             return status, result.reason, result.message
         try:
-            staged = await _staged(
-                conn, self._generations, commit.turn_id, [commit.runtime_id], owner=commit.job_id
-            )
+            run = [commit.runtime_id]
+            outputs = await runs.get_outputs(conn, commit.job_id, run)
+            staged = await self._staged(conn, commit.turn_id, commit.job_id, run, outputs)
             if _too_large(staged):
                 return None
-            for run in staged:
-                check_job(run)
+            for staged_run in staged:
+                check_job(staged_run)
             prepared = prepare(staged)
             applier = Applier(conn, commit.session_id, commit.turn_id)
             async with savepoint(conn):
@@ -138,7 +137,7 @@ class CommitActivities:
         succeeded = [run.runtime_id for run in commit.runs if run.status == "success"]
         async with self._store.read() as conn:
             outputs = await runs.get_outputs(conn, commit.turn_id, succeeded)
-            staged = await _staged(conn, self._generations, commit.turn_id, succeeded)
+            staged = await self._staged(conn, commit.turn_id, commit.turn_id, succeeded, outputs)
         texts = {story: _text(outputs[story].output) for story in stories if story in outputs}
         check_story(commit.runs, stories, texts)
         if _too_large(staged):
@@ -185,6 +184,34 @@ class CommitActivities:
             )
             await _save(conn, result)
             return result
+
+    async def _staged(
+        self,
+        conn: AsyncConnection,
+        turn_id: str,
+        owner_id: str,
+        succeeded: Sequence[str],
+        outputs: Mapping[str, runs.Run],
+    ) -> list[StagedRun]:
+        proposals: dict[str, list[Any]] = {}
+        for row in await runs.list_staged(conn, owner_id, succeeded):
+            proposals.setdefault(row.runtime_id, []).append(row.proposal)
+        staged = []
+        for runtime_id in succeeded:
+            place = await self._generations.place(turn_id, runtime_id)
+            io = place.runtime.manifest.io
+            run = outputs.get(runtime_id)
+            staged.append(
+                StagedRun(
+                    runtime_id=runtime_id,
+                    package_id=place.package_id,
+                    story=io.visibility == "story",
+                    proposals=proposals.get(runtime_id, []),
+                    output=run.output if run else None,
+                    export=io.output.record_as,
+                )
+            )
+        return staged
 
 
 class _Transaction:
@@ -311,43 +338,13 @@ class _Transaction:
         return RunOutcome(runtime_id=run.runtime_id, status="failed", reason=refusal.code, message=message)
 
 
-async def _staged(
-    conn: AsyncConnection,
-    generations: Generations,
-    turn_id: str,
-    succeeded: Sequence[str],
-    owner: str | None = None,
-) -> list[StagedRun]:
-    owner_id = owner or turn_id
-    outputs = await runs.get_outputs(conn, owner_id, succeeded)
-    proposals: dict[str, list[Any]] = {}
-    for row in await runs.list_staged(conn, owner_id, succeeded):
-        proposals.setdefault(row.runtime_id, []).append(row.proposal)
-    staged = []
-    for runtime_id in succeeded:
-        place = await generations.place(turn_id, runtime_id)
-        io = place.runtime.manifest.io
-        run = outputs.get(runtime_id)
-        staged.append(
-            StagedRun(
-                runtime_id=runtime_id,
-                package_id=place.package_id,
-                story=io.visibility == "story",
-                proposals=proposals.get(runtime_id, []),
-                output=run.output if run else None,
-                export=io.output.record_as,
-            )
-        )
-    return staged
-
-
 def _too_large(staged: Sequence[StagedRun]) -> bool:
     return activity.info().is_local and sum(len(run.proposals) for run in staged) > LOCAL_PROPOSALS
 
 
 async def _receipt(conn: AsyncConnection, turn_id: str) -> TurnResult | None:
-    turn = await turns.require_turn(conn, turn_id)
-    return TurnResult.model_validate(turn.receipt) if turn.receipt is not None else None
+    receipt = await turns.get_receipt(conn, turn_id)
+    return None if receipt is None else TurnResult.model_validate(receipt)
 
 
 async def _save(conn: AsyncConnection, result: TurnResult) -> None:

@@ -105,10 +105,17 @@ class Generations:
             async with self._store.read() as conn:
                 turn = await turns.require_turn(conn, turn_id)
                 action = await turns.get_action(conn, turn_id)
-            self._known[turn_id] = _generation(turn, action)
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
+            if action is None:
+                raise TurnwrightError(Code.TURN_UNKNOWN, f"turn {turn_id} has no action")
+            self.keep(turn, action)
         return self._known[turn_id]
+
+    def keep(self, turn: Turn, action: Action) -> Generation:
+        """Remember the generation of a turn that is open in the store."""
+        generation = self._known[turn.turn_id] = _generation(turn, action)
+        while len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+        return generation
 
     async def place(self, turn_id: str, runtime_id: str, job_id: str | None = None) -> Place:
         """Where a run works.
@@ -131,9 +138,7 @@ def frozen(active: Any, bindings: Any, locale: str, plan: PlanInput) -> dict[str
     return {"active": active, "bindings": bindings or {}, "locale": locale, "plan": stored}
 
 
-def _generation(turn: Turn, action: Action | None) -> Generation:
-    if action is None:
-        raise TurnwrightError(Code.TURN_UNKNOWN, f"turn {turn.turn_id} has no action")
+def _generation(turn: Turn, action: Action) -> Generation:
     stored = turn.generation
     return Generation(
         session_id=turn.session_id,

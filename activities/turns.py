@@ -7,8 +7,7 @@ import asyncio
 from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
 
-from activities.catalog import Catalog
-from activities.generations import frozen
+from activities.generations import Generations, frozen
 from kernel.catalog import plan_input
 from kernel.errors import Code, TurnwrightError
 from kernel.schedule import build
@@ -29,9 +28,10 @@ class TurnActivities:
         approval_deadline_ms: how long an approval stays open.
     """
 
-    def __init__(self, store: Store, catalog: Catalog, *, approval_deadline_ms: int) -> None:
+    def __init__(self, store: Store, generations: Generations, *, approval_deadline_ms: int) -> None:
         self._store = store
-        self._catalog = catalog
+        self._generations = generations
+        self._catalog = generations.catalog
         self._approval_deadline_ms = approval_deadline_ms
 
     @activity.defn(name=names.OPEN_TURN)
@@ -52,7 +52,8 @@ class TurnActivities:
                 known = await self._open(conn, session, action, plan)
         if known.receipt is not None:
             return OpenedTurn(receipt=TurnResult.model_validate(known.receipt))
-        return OpenedTurn(plan=PlanInput.model_validate(known.generation["plan"]))
+        assert action is not None
+        return OpenedTurn(plan=self._generations.keep(known, action).plan)
 
     async def _plan(self, session: Session, action: Action) -> PlanInput:
         live = await asyncio.gather(

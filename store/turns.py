@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from kernel.errors import Code, TurnwrightError
@@ -20,6 +20,7 @@ __all__ = [
     "accept_action",
     "close_turn",
     "get_action",
+    "get_receipt",
     "get_turn",
     "list_runs",
     "list_turns",
@@ -65,6 +66,7 @@ class Turn:
 
 
 _TURN = rows.columns(Turn, turns).where(*rows.given(turns, "turn_id"))
+_RECEIPT = select(turns.c.receipt).where(*rows.given(turns, "turn_id"))
 _ACTION = rows.columns(Action, actions).where(*rows.given(actions, "turn_id"))
 
 
@@ -79,8 +81,8 @@ async def accept_action(
     payload: Any = None,
     runtime_id: str | None = None,
     now: float | None = None,
-) -> tuple[Action, bool]:
-    """Store an action once: the row that stands, and whether this call wrote it.
+) -> bool:
+    """Store an action once; False when it was stored before.
 
     Raises:
         TurnwrightError: `store.conflict` when the turn id belongs to another action.
@@ -95,12 +97,12 @@ async def accept_action(
         "runtime_id": runtime_id,
         "created_at": rows.moment(now),
     }
-    new = await rows.insert_if_absent(conn, actions, values)
+    if await rows.insert_if_absent(conn, actions, values):
+        return True
     same = (actions.c.session_id == session_id) & (actions.c.action_id == action_id)
-    action = await rows.one(conn, Action, rows.columns(Action, actions).where(same))
-    if action is None:
+    if (await conn.execute(select(actions.c.turn_id).where(same))).first() is None:
         raise TurnwrightError(Code.STORE_CONFLICT, f"turn {turn_id} belongs to another action")
-    return action, new
+    return False
 
 
 async def get_action(conn: AsyncConnection, turn_id: str) -> Action | None:
@@ -120,7 +122,7 @@ async def open_turn(
     now: float | None = None,
 ) -> tuple[Turn, bool]:
     """Open a turn once: the row that stands, with the generation first frozen, and whether it is new."""
-    values = {
+    values: dict[str, Any] = {
         "turn_id": turn_id,
         "session_id": session_id,
         "action_id": action_id,
@@ -130,8 +132,9 @@ async def open_turn(
         "status": "open",
         "created_at": rows.moment(now),
     }
-    new = await rows.insert_if_absent(conn, turns, values)
-    return await require_turn(conn, turn_id), new
+    if await rows.insert_if_absent(conn, turns, values):
+        return Turn(**values, receipt=None, ended_at=None), True
+    return await require_turn(conn, turn_id), False
 
 
 async def get_turn(conn: AsyncConnection, turn_id: str) -> Turn | None:
@@ -147,18 +150,18 @@ async def require_turn(conn: AsyncConnection, turn_id: str) -> Turn:
     return turn
 
 
+async def get_receipt(conn: AsyncConnection, turn_id: str) -> Any:
+    """How a turn ended, as JSON; None while it is open."""
+    return (await conn.execute(_RECEIPT, {"turn_id": turn_id})).scalar()
+
+
 async def close_turn(
     conn: AsyncConnection, turn_id: str, *, status: str, receipt: Any, now: float | None = None
-) -> tuple[Turn, bool]:
-    """End an open turn; a turn that has ended keeps its receipt.
-
-    Returns:
-        The turn as it stands, and whether this call ended it.
-    """
+) -> bool:
+    """End an open turn; a turn that has ended keeps its receipt, and the answer is no."""
     changes = {"status": status, "receipt": receipt, "ended_at": rows.moment(now)}
     still_open = (turns.c.turn_id == turn_id) & (turns.c.status == "open")
-    closed = await rows.affected(conn, update(turns).where(still_open).values(**changes))
-    return await require_turn(conn, turn_id), closed == 1
+    return await rows.affected(conn, update(turns).where(still_open).values(**changes)) == 1
 
 
 async def list_turns(

@@ -67,17 +67,15 @@ async def test_sessions_are_listed_the_last_changed_first(store: Store) -> None:
 
 async def test_the_same_action_is_the_same_turn(store: Store) -> None:
     async with store.write() as conn:
-        first, new = await turns.accept_action(
+        new = await turns.accept_action(
             conn, session_id="s", action_id="a", turn_id="t", text="one\x00\ud800", payload={"k": None}
         )
-        again, accepted = await turns.accept_action(
-            conn, session_id="s", action_id="a", turn_id="t", text="two"
-        )
-        assert await turns.get_action(conn, "t") == again
-    assert (new, accepted) == (True, False)
-    assert again == first
-    assert first.text == "one\ufffd\ufffd"
-    assert first.payload == {"k": None}
+        again = await turns.accept_action(conn, session_id="s", action_id="a", turn_id="t", text="two")
+        action = await turns.get_action(conn, "t")
+    assert (new, again) == (True, False)
+    assert action is not None
+    assert action.text == "one\ufffd\ufffd"
+    assert action.payload == {"k": None}
 
 
 async def test_a_turn_id_of_another_action_is_a_conflict(store: Store) -> None:
@@ -91,14 +89,16 @@ async def test_a_turn_id_of_another_action_is_a_conflict(store: Store) -> None:
 async def test_a_turn_keeps_its_first_generation_and_its_first_receipt(store: Store) -> None:
     facts = {"turn_id": "t", "session_id": "s", "action_id": "a", "origin": "player", "logical_turn": 1}
     async with store.write() as conn:
-        _, new = await turns.open_turn(conn, **facts, generation={"v": 1}, now=1.0)
+        first, new = await turns.open_turn(conn, **facts, generation={"v": 1}, now=1.0)
         again, opened = await turns.open_turn(conn, **facts, generation={"v": 2}, now=2.0)
         assert (new, opened, again.generation, again.status) == (True, False, {"v": 1}, "open")
-        closed, ended = await turns.close_turn(conn, "t", status="committed", receipt={"r": 1}, now=3.0)
-        late, late_ended = await turns.close_turn(conn, "t", status="rejected", receipt={"r": 2})
-    assert (ended, late_ended) == (True, False)
-    assert late == closed
-    assert (late.status, late.receipt, late.ended_at) == ("committed", {"r": 1}, 3.0)
+        assert again == first
+        assert await turns.get_receipt(conn, "t") is None
+        assert await turns.close_turn(conn, "t", status="committed", receipt={"r": 1}, now=3.0)
+        assert not await turns.close_turn(conn, "t", status="rejected", receipt={"r": 2})
+        assert await turns.get_receipt(conn, "t") == {"r": 1}
+        turn = await turns.require_turn(conn, "t")
+    assert (turn.status, turn.receipt, turn.ended_at) == ("committed", {"r": 1}, 3.0)
 
 
 async def test_turns_are_listed_newest_first(store: Store) -> None:
