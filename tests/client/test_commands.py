@@ -135,7 +135,7 @@ def test_bundled_packages_validate(package: str) -> None:
     path = ROOT / "plugins" / package
     answer = CliRunner().invoke(app, ["package", "validate", str(path)])
     assert answer.stdout == (f"✓ Static package validation: {path}\n  languages: text en; instructions en\n")
-    assert answer.exit_code == 0
+    assert (answer.exit_code, answer.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("inner", ["PLUGIN.md", "runtimes/query/RUNTIME.md"])
