@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from client import doctor as examination
 from client import output
-from client.commands.shared import AsJson, settings
+from client.commands.connection import settings
+from client.commands.options import AsJson
 from store.migrate import upgrade
 
 

@@ -11,7 +11,8 @@ import typer
 from client import demo as theatre
 from client import dev as development
 from client import output, processes
-from client.commands.shared import AsJson, connected, settings
+from client.commands.connection import connected, settings
+from client.commands.options import AsJson
 from client.play import Player
 from client.running import Running
 from link.settings import load_settings

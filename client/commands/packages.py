@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from client import output, validation
-from client.commands.shared import AsJson
+from client.commands.options import AsJson
 from kernel.manifest import Diagnostic
 
 app = typer.Typer(no_args_is_help=True, help="Work on packages.")

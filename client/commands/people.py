@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from client import output
-from client.commands.shared import AsJson, OfSession, connected
+from client.commands.connection import connected
+from client.commands.options import AsJson, OfSession
 from kernel.errors import Code, TurnwrightError
 
 jobs_app = typer.Typer(no_args_is_help=True, help="Detached runs.")

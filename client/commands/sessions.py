@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Annotated, Literal
 
 import typer
 
 from client import output, show
-from client.commands.shared import ActionId, AsJson, SessionId, Wait, connected, finish, parse_json
+from client.api import Turnwright
+from client.commands.connection import connected
+from client.commands.options import ActionId, AsJson, SessionId, Wait, parse_json
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.common import UsageTotals
-from kernel.wire.session import SessionView
+from kernel.wire.session import Receipt, SessionView
+from kernel.wire.turn import TurnResult
 
 app = typer.Typer(no_args_is_help=True, help="Make, list, inspect and change sessions.")
 
@@ -129,7 +133,7 @@ async def submit(
     value = None if payload is None else parse_json(payload, "--payload")
     async with connected() as client:
         receipt = await client.submit(session, text, action_id, value)
-        return await finish(client, receipt, wait=wait, as_json=as_json)
+        return await _finish(client, receipt, wait=wait, as_json=as_json)
 
 
 @output.command
@@ -145,7 +149,56 @@ async def run(
     value = None if payload is None else parse_json(payload, "--payload")
     async with connected() as client:
         receipt = await client.run(session, runtime, value, action_id)
-        return await finish(client, receipt, wait=wait, as_json=as_json, runtime=runtime)
+        return await _finish(client, receipt, wait=wait, as_json=as_json, runtime=runtime)
+
+
+async def _finish(
+    client: Turnwright, receipt: Receipt, *, wait: bool, as_json: bool, runtime: str | None = None
+) -> int:
+    """Show a receipt or, where the person waits, the turn's end; returns the exit status.
+
+    Args:
+        runtime: the one that was asked for: its failure is the command's.
+    """
+    if not wait:
+        if as_json:
+            output.print_json(receipt)
+        else:
+            output.stdout().print(f"turn {receipt.turn_id}, {_place(receipt)}\n  {receipt.workflow_id}")
+        return output.OK
+    try:
+        result = await client.wait(receipt)
+    except TurnwrightError as error:
+        output.report(error, as_json=as_json)
+        status = output.status_of(error.code)
+        return status if status == output.UNREACHABLE else output.FAILED_TURN
+    if as_json:
+        output.print_json(result)
+    else:
+        _show_result(result)
+    return output.OK if _succeeded(result, runtime) else output.FAILED_TURN
+
+
+def _succeeded(result: TurnResult, runtime: str | None) -> bool:
+    failed = {run.runtime_id for run in result.runs if run.status == "failed"}
+    return result.status == "committed" and runtime not in failed
+
+
+def _show_result(result: TurnResult) -> None:
+    """Print how a turn ended, its story first."""
+    console = output.stdout()
+    if result.story:
+        console.print(result.story.text, markup=False)
+        console.print()
+    elif result.output is not None:
+        console.print(json.dumps(result.output, ensure_ascii=False, indent=2), markup=False)
+    console.print("\n".join(show.result_lines(result)), markup=False)
+
+
+def _place(receipt: Receipt) -> str:
+    if receipt.position == 0:
+        return "runs now or next"
+    return f"{receipt.position} before it"
 
 
 def view_lines(view: SessionView, totals: UsageTotals | None) -> list[str]:

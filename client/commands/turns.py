@@ -8,7 +8,8 @@ import typer
 
 from client import output, show
 from client.api import Turnwright
-from client.commands.shared import AsJson, TurnId, connected
+from client.commands.connection import connected
+from client.commands.options import AsJson, TurnId
 from client.history import TurnRecord
 from kernel.errors import Code, TurnwrightError
 from kernel.schedule import build
