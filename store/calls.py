@@ -45,10 +45,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Begun:
-    """A call that may be sent now, every earlier attempt, and those of them found in flight, now unknown."""
+    """A call that may be sent now, and every earlier attempt; one that was in flight is `unknown` now."""
 
     call: Call
-    lost: tuple[Call, ...] = ()
     earlier: tuple[Call, ...] = ()
 
 
@@ -114,16 +113,14 @@ async def begin(
 async def _begin_again(conn: AsyncConnection, values: dict[str, Any]) -> Begun:
     key = values["owner_id"], values["runtime_id"], values["ordinal"]
     earlier = await attempts(conn, *key)
-    was_sent = {call.attempt for call in earlier if call.status == "sent"}
-    for call in earlier:
-        if call.attempt in was_sent:
-            await _settle(conn, call, status="unknown", ended_at=values["started_at"])
-    if was_sent:
+    in_flight = [call for call in earlier if call.status == "sent"]
+    for call in in_flight:
+        await _settle(conn, call, status="unknown", ended_at=values["started_at"])
+    if in_flight:
         earlier = await attempts(conn, *key)
     again = {**values, "attempt": earlier[-1].attempt + 1}
     await rows.insert_all(conn, calls, [again])
-    lost = tuple(call for call in earlier if call.attempt in was_sent)
-    return Begun(Call(**again), lost, tuple(earlier))
+    return Begun(Call(**again), tuple(earlier))
 
 
 async def finish(

@@ -196,8 +196,8 @@ async def test_a_call_in_flight_when_its_worker_died_is_counted_as_unknown(store
         assert await calls.finish(conn, second.call, status="ok", input_tokens=10, cost_usd=0.5)
         assert not await calls.finish(conn, second.call, status="failed")
         totals = await calls.totals_of_runtime(conn, "t", "a")
-    assert first.lost == ()
-    assert [(call.attempt, call.status) for call in second.lost] == [(1, "unknown")]
+    assert first.earlier == ()
+    assert [(call.attempt, call.status) for call in second.earlier] == [(1, "unknown")]
     assert second.call.attempt == 2
     assert totals == UsageTotals(calls=2, unknown=1, input_tokens=10, cost_usd=0.5)
     assert totals.model_fields_set == {"calls", "unknown", "input_tokens", "cost_usd"}
