@@ -45,6 +45,11 @@ class Child:
         except TimeoutError:
             await self.kill()
 
+    async def terminate(self) -> None:
+        """Ask it to end, as an orchestrator does, and wait until it has."""
+        self._process.send_signal(signal.SIGTERM)
+        await self._process.wait()
+
     async def kill(self) -> None:
         """End it as a crash does."""
         with suppress(ProcessLookupError):

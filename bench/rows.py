@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bench import script
 from bench.measure import Clock, Sample, Series, interleaved, progress
+from bench.processes import Child
 from bench.product import BULK, NOTES, PROPOSALS, Session
 from bench.report import Row
 from bench.stage import Stage
@@ -166,25 +167,14 @@ async def error(stage: Stage, effort: Effort) -> list[Row]:
     return [await _alone("error of a model that is down", sample, effort)]
 
 
+async def drain(stage: Stage, effort: Effort) -> list[Row]:
+    """From a worker's SIGTERM in a model call to the turn's result from another worker."""
+    return [await _succession(stage, "SIGTERM to a result elsewhere", Child.terminate, effort)]
+
+
 async def recovery(stage: Stage, effort: Effort) -> list[Row]:
-    """From the death of the worker in a model call to the turn's result from another worker.
-
-    Run it last: it ends the worker that the other rows use.
-    """
-    doomed = [stage.worker]
-
-    async def sample() -> float:
-        session = await stage.session()
-        turn_id = await session.submit(script.SLOW)
-        await stage.until_hanging()
-        async with stage.another_worker(f"heir-{len(doomed)}") as heir:
-            clock = Clock()
-            await doomed[-1].kill()
-            doomed.append(heir)
-            await session.result(turn_id)
-            return clock.seconds() * 1000
-
-    return [Row("recovery from a killed worker", "ms", Series((await sample(),)))]
+    """From the death of the worker in a model call to the turn's result from another worker."""
+    return [await _succession(stage, "recovery from a killed worker", Child.kill, effort)]
 
 
 ROWS: dict[str, Measure] = {
@@ -196,6 +186,7 @@ ROWS: dict[str, Measure] = {
     "bulk": bulk,
     "stop": stop,
     "error": error,
+    "drain": drain,
     "recovery": recovery,
 }
 """Every row by its name on the command line, in the order in which they run."""
@@ -251,4 +242,25 @@ async def _sizes(stage: Stage, text: str, name: str) -> list[Row]:
 
 async def _alone(name: str, sample: Sample, effort: Effort) -> Row:
     [ours] = await interleaved([sample], times=effort.others, warm=1, label=name)
+    return Row(name, "ms", ours)
+
+
+async def _succession(
+    stage: Stage, name: str, end: Callable[[Child], Awaitable[None]], effort: Effort
+) -> Row:
+    """Each sample ends the worker that runs; its heir finishes the turn and serves from then on."""
+
+    async def sample() -> float:
+        session = await stage.session()
+        turn_id = await session.submit(script.SLOW)
+        await stage.until_hanging()
+        former = await stage.succeed()
+        clock = Clock()
+        ending = asyncio.create_task(end(former))
+        await session.result(turn_id)
+        taken = clock.seconds() * 1000
+        await ending
+        return taken
+
+    [ours] = await interleaved([sample], times=effort.others, warm=0, label=name)
     return Row(name, "ms", ours)

@@ -39,6 +39,7 @@ class Stage:
     client: Client
     model_url: str
     worker: Child
+    children: AsyncExitStack
 
     def __post_init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -64,11 +65,11 @@ class Stage:
         async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
             await http.get(self.model_url.removesuffix("/v1") + "/started")
 
-    @asynccontextmanager
-    async def another_worker(self, name: str) -> AsyncIterator[Child]:
-        """One more worker of the product."""
-        async with _worker(self.settings, name) as started:
-            yield started
+    async def succeed(self) -> Child:
+        """Start one more worker, which serves from now on beside the former; returns the former."""
+        former, name = self.worker, f"worker-{next(self._numbers)}"
+        self.worker = await self.children.enter_async_context(_worker(self.settings, name))
+        return former
 
     @asynccontextmanager
     async def store(self) -> AsyncIterator[Store]:
@@ -106,7 +107,7 @@ async def stage(home: Path) -> AsyncIterator[Stage]:
             )
         )
         await other.until(ready)
-        yield Stage(home, settings, await connect(settings), model_url, worker)
+        yield Stage(home, settings, await connect(settings), model_url, worker, stack)
 
 
 def _settings(home: Path, address: str, model_url: str) -> Settings:
