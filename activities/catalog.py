@@ -6,11 +6,13 @@ exactly those (DESIGN §4, rule 6).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -22,6 +24,9 @@ from store import package_files, packages
 from store.engine import Store
 
 _KEPT = 256
+_Key = tuple[str, str]
+"""Package id and digest: packages of equal content have one digest, and each its own ids."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -29,6 +34,7 @@ _log = logging.getLogger(__name__)
 class Source:
     """A package folder as it was read."""
 
+    digest: str
     package: Package
     files: Mapping[str, bytes]
     bundled: bool
@@ -73,21 +79,22 @@ class Catalog:
         self._bundled = bundled
         self._folders = tuple(folders)
         self._cache = cache
-        self._live: OrderedDict[tuple[str, str], LivePackage] = OrderedDict()
+        self._live: OrderedDict[_Key, LivePackage] = OrderedDict()
+        self._loading: dict[_Key, asyncio.Future[LivePackage]] = {}
+        self._scanning = asyncio.Lock()
+        self._parsed: dict[Any, Loaded] = {}
 
     def bundled_ids(self) -> tuple[str, ...]:
         """Ids of the bundled packages."""
         return tuple(path.name for path in _packages_in(self._bundled))
 
-    def sources(self) -> dict[str, Source]:
-        """Every package that can be activated, by id; a bad folder is left out with a log line."""
-        found: dict[str, Source] = {}
-        for root in (self._bundled, *self._folders):
-            for path in _packages_in(root):
-                source = self._source(path, bundled=root == self._bundled)
-                if source:
-                    found.setdefault(source.package.id, source)
-        return found
+    async def sources(self) -> dict[str, Source]:
+        """Every package that can be activated, by id; a bad folder is left out with a log line.
+
+        Folders are read anew each time, in a thread; only what changed is parsed again.
+        """
+        async with self._scanning:
+            return await asyncio.to_thread(self._scan)
 
     def diagnose(self, name: str) -> str:
         """Why a package of this name cannot be loaded; empty when no folder has that name."""
@@ -95,25 +102,28 @@ class Catalog:
             return ""
         for root in (self._bundled, *self._folders):
             if (root / name / "PLUGIN.md").exists():
-                return "\n".join(problem.render() for problem in _read(root / name)[1].errors)
+                loaded = _parse(root / name, package_files.read_folder(root / name))
+                return "\n".join(problem.render() for problem in loaded.errors)
         return ""
 
-    def try_code(self, source: Source) -> None:
+    async def try_code(self, source: Source) -> None:
         """Load a package's code before it is activated, so that a session is not made on what cannot run.
 
         Raises:
             TurnwrightError: `package.load-failed`, with file and line.
         """
-        digest = package_files.digest(source.files)
-        self._keep(digest, source.package, source.files)
+        key = source.package.id, source.digest
+        if key not in self._live:
+            await self._once(key, lambda: self._keep(source.digest, source.package, source.files))
 
     async def freeze(self, conn: AsyncConnection, source: Source) -> dict[str, str]:
         """Store a package's content; returns its `{package_id, digest, version}`."""
         package = source.package
         if not source.bundled:
             _log.warning("package %s is not bundled: its code runs inside the worker process", package.id)
-        digest = await packages.put(conn, package.id, package.version, source.files)
-        return {"package_id": package.id, "digest": digest, "version": package.version}
+        if await packages.get(conn, source.digest) is None:
+            await packages.put(conn, package.id, package.version, source.files)
+        return {"package_id": package.id, "digest": source.digest, "version": package.version}
 
     async def live(self, package_id: str, digest: str) -> LivePackage:
         """The package of a digest, from memory or from the store.
@@ -121,28 +131,48 @@ class Catalog:
         Raises:
             TurnwrightError: `package.digest-mismatch`, `package.load-failed`.
         """
-        key = (package_id, digest)  # packages of equal content have one digest, and each its own ids
-        return self._live.get(key) or await self._load(package_id, digest)
+        key = package_id, digest
+        return self._live.get(key) or await self._once(key, lambda: self._load(package_id, digest))
+
+    async def _once(self, key: _Key, load: Callable[[], Awaitable[LivePackage]]) -> LivePackage:
+        """Load once for all that wait; one that is cancelled leaves it to the others."""
+        if key not in self._loading:
+            self._loading[key] = asyncio.ensure_future(load())
+            self._loading[key].add_done_callback(lambda _: self._loading.pop(key))
+        return await asyncio.shield(self._loading[key])
 
     async def _load(self, package_id: str, digest: str) -> LivePackage:
         async with self._store.read() as conn:
             files = await packages.load(conn, digest)
-        loaded = load_package(files, name=package_id)
+        loaded = await asyncio.to_thread(load_package, files, name=package_id)
         if loaded.package is None:
             raise _invalid(package_id, loaded)
-        return self._keep(digest, loaded.package, files)
+        return await self._keep(digest, loaded.package, files)
 
-    def _keep(self, digest: str, package: Package, files: Mapping[str, bytes]) -> LivePackage:
-        folder = package_files.materialise(files, digest, self._cache)
-        live = LivePackage(digest, package, load_package_code(folder, package, digest=digest))
-        self._live[package.id, digest] = live
+    async def _keep(self, digest: str, package: Package, files: Mapping[str, bytes]) -> LivePackage:
+        folder = await asyncio.to_thread(package_files.materialise, files, digest, self._cache)
+        code = await asyncio.to_thread(load_package_code, folder, package, digest=digest)
+        live = self._live[package.id, digest] = LivePackage(digest, package, code)
         while len(self._live) > _KEPT:
             self._live.popitem(last=False)
         return live
 
-    def _source(self, path: Path, *, bundled: bool) -> Source | None:
+    def _scan(self) -> dict[str, Source]:
+        found: dict[str, Source] = {}
+        known, self._parsed = self._parsed, {}
+        for root in (self._bundled, *self._folders):
+            for path in _packages_in(root):
+                source = self._source(path, known, bundled=root == self._bundled)
+                if source:
+                    found.setdefault(source.package.id, source)
+        return found
+
+    def _source(self, path: Path, known: Mapping[Any, Loaded], *, bundled: bool) -> Source | None:
         try:
-            folder, loaded = _read(path)
+            folder = package_files.read_folder(path)
+            digest = package_files.digest(folder.files)
+            key = path.name, digest, tuple(folder.links.items())
+            loaded = self._parsed[key] = known.get(key) or _parse(path, folder)
         except TurnwrightError as error:
             _log.warning("package folder %s is left out: %s", path, error)
             return None
@@ -151,7 +181,7 @@ class Catalog:
                 "package %s is left out: %s", path.name, "; ".join(p.render() for p in loaded.errors)
             )
             return None
-        return Source(loaded.package, folder.files, bundled)
+        return Source(digest, loaded.package, folder.files, bundled)
 
 
 def _packages_in(root: Path) -> list[Path]:
@@ -162,9 +192,8 @@ def _packages_in(root: Path) -> list[Path]:
     return sorted(path for path in root.iterdir() if (path / "PLUGIN.md").exists())
 
 
-def _read(path: Path) -> tuple[package_files.Folder, Loaded]:
-    folder = package_files.read_folder(path)
-    return folder, load_package(folder.files, name=path.name, links=folder.links)
+def _parse(path: Path, folder: package_files.Folder) -> Loaded:
+    return load_package(folder.files, name=path.name, links=folder.links)
 
 
 def _invalid(package_id: str, loaded: Loaded) -> TurnwrightError:

@@ -95,7 +95,7 @@ class SessionActivities:
             raise TurnwrightError(Code.WIRE_MALFORMED, "an action without content")
         submit, run = request.submit, request.run
         async with self._store.write() as conn:
-            await turns.accept_action(
+            new = await turns.accept_action(
                 conn,
                 session_id=request.session_id,
                 action_id=message.action_id,
@@ -105,9 +105,9 @@ class SessionActivities:
                 payload=message.payload,
                 runtime_id=run.runtime_id if run else None,
             )
-            turn = await turns.get_turn(conn, request.turn_id)
+            ended = not new and await turns.get_receipt(conn, request.turn_id) is not None
         queue = {"turns_queue": self._turns_queue} if self._turns_queue else {}
-        done = {"done": True} if turn and turn.receipt is not None else {}
+        done = {"done": True} if ended else {}
         return wire.AcceptedAction(**queue, **done)
 
     @activity.defn(name=names.RECORD_APPROVAL)
@@ -179,15 +179,15 @@ class SessionActivities:
 
     async def _choose(self, requested: Sequence[str] | None) -> list[Source]:
         """The packages to activate, read and judged outside any transaction."""
-        sources = await asyncio.to_thread(self._catalog.sources)
+        sources = await self._catalog.sources()
         wanted = self._catalog.bundled_ids() if requested is None else requested
         for name in wanted:
-            if name not in sources and (problems := self._catalog.diagnose(name)):
+            if name not in sources and (problems := await asyncio.to_thread(self._catalog.diagnose, name)):
                 raise TurnwrightError(Code.PACKAGE_INVALID, problems, where=name)
         active = activate(wanted, {name: source.package for name, source in sources.items()})
         chosen = [sources[package.id] for package in active]
         for source in chosen:
-            self._catalog.try_code(source)
+            await self._catalog.try_code(source)
         return chosen
 
     def _check_bindings(self, bindings: Mapping[str, str]) -> None:
