@@ -30,7 +30,7 @@ from kernel.prompt import PromptParts, assemble, nudge_text
 from kernel.wire import names
 from kernel.wire.agent import AgentSpec, CallModel, CallOutline, ModelStep
 from kernel.wire.base import Json, outline
-from kernel.wire.common import Failure
+from kernel.wire.failure import Failure
 from store import messages, runs, tool_results
 from store import transcripts as rows
 from store.engine import Store

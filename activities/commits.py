@@ -22,17 +22,18 @@ from kernel.errors import Code, TurnwrightError
 from kernel.schedule import Graph, build, cascade
 from kernel.wire import names
 from kernel.wire.base import Json, outline
-from kernel.wire.common import JobRef, UsageTotals
 from kernel.wire.ids import job_id_for
 from kernel.wire.turn import (
     CommitJob,
     CommitTurn,
     DetachedPlan,
+    JobRef,
     JobResult,
     RunOutcome,
     Story,
     TurnResult,
 )
+from kernel.wire.usage import UsageTotals
 from store import calls, jobs, messages, runs, sessions, stream, turns
 from store.engine import Store, savepoint
 from store.sessions import Session

@@ -28,9 +28,9 @@ from kernel.errors import Code, TurnwrightError
 from kernel.schemas import problem
 from kernel.wire import names
 from kernel.wire.base import Json, outline
-from kernel.wire.common import UsageTotals
 from kernel.wire.host import Invoke, newest_within
 from kernel.wire.turn import RunFunction, RunResult
+from kernel.wire.usage import UsageTotals
 from store import calls, jobs, messages, runs
 from store.engine import Store
 

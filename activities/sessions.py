@@ -16,7 +16,7 @@ from kernel.errors import Code, TurnwrightError
 from kernel.wire import names
 from kernel.wire import session as wire
 from kernel.wire.base import outline
-from kernel.wire.common import Failure
+from kernel.wire.failure import Failure
 from kernel.wire.ids import check_id
 from store import approvals, interjections, sessions, transcripts, turns
 from store.engine import Store

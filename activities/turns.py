@@ -13,7 +13,7 @@ from kernel.errors import Code, TurnwrightError
 from kernel.schedule import build
 from kernel.wire import names
 from kernel.wire.base import outline
-from kernel.wire.common import Failure
+from kernel.wire.failure import Failure
 from kernel.wire.turn import OpenedTurn, PlanInput, TurnInput, TurnResult
 from store import sessions, turns
 from store.engine import Store

@@ -19,10 +19,11 @@ from client.api import Turnwright
 from client.follow import Follower, Screen
 from client.processes import START_S, ChildProcess, start_detached
 from kernel.errors import Code, TurnwrightError
-from kernel.wire.common import Approval, JobRef, UsageTotals
+from kernel.wire.approvals import Approval
 from kernel.wire.ids import job_workflow, session_workflow
 from kernel.wire.session import Receipt
-from kernel.wire.turn import TurnResult
+from kernel.wire.turn import JobRef, TurnResult
+from kernel.wire.usage import UsageTotals
 from link.settings import Settings
 from store.jobs import Job
 

@@ -14,7 +14,7 @@ from client.api import Turnwright
 from client.history import ToolUse
 from client.prose import Wrapper
 from kernel.errors import Code, TurnwrightError
-from kernel.wire.common import Approval
+from kernel.wire.approvals import Approval
 from kernel.wire.session import Receipt
 from kernel.wire.turn import GraphView, TurnResult
 

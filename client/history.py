@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from kernel.errors import Code, TurnwrightError
-from kernel.wire.common import UsageTotals
 from kernel.wire.turn import PlanInput, TurnResult
+from kernel.wire.usage import UsageTotals
 from store import approvals, calls, jobs, messages, sessions, stream, tool_results, transcripts, turns
 from store.approvals import Approval
 from store.engine import Store

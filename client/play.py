@@ -17,7 +17,7 @@ from client.api import Turnwright
 from client.follow import Follower, Screen
 from client.output import INTERRUPTED
 from kernel.errors import Code, TurnwrightError
-from kernel.wire.common import Approval
+from kernel.wire.approvals import Approval
 from kernel.wire.turn import TurnResult
 
 HELP: Final = "Type what you do. /state shows the session, /quit leaves; Ctrl-C stops the running turn."

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from client.history import ToolUse
-from kernel.wire.common import Approval, NodeState, UsageTotals
+from kernel.wire.approvals import Approval
+from kernel.wire.nodes import NodeState
 from kernel.wire.turn import CommittedCounts, GraphView, TurnResult
+from kernel.wire.usage import UsageTotals
 
 MARKS = {
     "waiting": "·",

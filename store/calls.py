@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Integer, bindparam, case, cast, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from kernel.wire.common import UsageTotals
+from kernel.wire.usage import UsageTotals
 from store import rows
 from store.tables import calls
 

@@ -9,7 +9,8 @@ async with await Turnwright.connect() as client:
 from client.api import SessionSummary, Turnwright
 from client.history import ToolUse, TurnRecord
 from kernel.errors import Code, TurnwrightError
-from kernel.wire.common import Approval, NodeState, UsageTotals
+from kernel.wire.approvals import Approval
+from kernel.wire.nodes import NodeState
 from kernel.wire.session import (
     ControlReceipt,
     InterjectReceipt,
@@ -18,6 +19,7 @@ from kernel.wire.session import (
     SessionView,
 )
 from kernel.wire.turn import GraphView, TurnResult
+from kernel.wire.usage import UsageTotals
 from link.settings import Settings, load_settings
 from store.stream import Piece, StreamOffset
 

@@ -12,8 +12,9 @@ with workflow.unsafe.imports_passed_through():
     from kernel.errors import Code
     from kernel.wire import names
     from kernel.wire.agent import AgentInput, AgentSpec, CallModel, ModelStep, RunTool, ToolOutcome
-    from kernel.wire.common import Answer, Approval, Deliver, Report
+    from kernel.wire.approvals import Answer, Approval
     from kernel.wire.ids import approval_id_for, turn_workflow
+    from kernel.wire.signals import Deliver, Report
     from kernel.wire.turn import RunResult
 
 from workflows import attributes, effects

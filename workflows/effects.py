@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from kernel.errors import Code
     from kernel.wire import names
     from kernel.wire.base import outline
-    from kernel.wire.common import Failure
+    from kernel.wire.failure import Failure
 
 R = TypeVar("R")
 

@@ -9,9 +9,9 @@ from temporalio.exceptions import ActivityError, FailureError, TimeoutError, Tim
 
 with workflow.unsafe.imports_passed_through():
     from kernel.wire import names
-    from kernel.wire.common import JobRef, Report
     from kernel.wire.ids import session_workflow
-    from kernel.wire.turn import CommitJob, JobInput, JobResult, RunFunction, RunResult
+    from kernel.wire.signals import Report
+    from kernel.wire.turn import CommitJob, JobInput, JobRef, JobResult, RunFunction, RunResult
 
 from workflows import attributes, effects
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from kernel.wire.common import NodeState
+    from kernel.wire.nodes import NodeState
     from kernel.wire.session import SessionView
     from kernel.wire.turn import GraphView
 

@@ -18,9 +18,10 @@ with workflow.unsafe.imports_passed_through():
     from kernel.session import SessionState
     from kernel.wire import names
     from kernel.wire import session as wire
-    from kernel.wire.common import Deliver, Failure, JobRef, Report
+    from kernel.wire.failure import Failure
     from kernel.wire.ids import job_workflow, session_workflow, turn_workflow
-    from kernel.wire.turn import JobInput, JobResult, TurnInput, TurnResult
+    from kernel.wire.signals import Deliver, Report
+    from kernel.wire.turn import JobInput, JobRef, JobResult, TurnInput, TurnResult
 
 from workflows import attributes, effects, pictures
 

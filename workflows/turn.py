@@ -15,8 +15,9 @@ with workflow.unsafe.imports_passed_through():
     from kernel.wire import names
     from kernel.wire.agent import AgentInput
     from kernel.wire.base import outline
-    from kernel.wire.common import Deliver, Failure, Report
+    from kernel.wire.failure import Failure
     from kernel.wire.ids import agent_workflow, session_workflow
+    from kernel.wire.signals import Deliver, Report
     from kernel.wire.turn import (
         CommitTurn,
         GraphView,

@@ -23,7 +23,7 @@ from activities.models.slots import Slot
 from activities.models.wire import CallLimits, OnEvent, Wire, WireError
 from kernel.agent.messages import ModelReply, ModelRequest, Usage
 from kernel.errors import Code
-from kernel.wire.common import UsageTotals
+from kernel.wire.usage import UsageTotals
 from store import calls
 from store.engine import Store
 

@@ -13,9 +13,9 @@ from client.api import Turnwright
 from client.commands.connection import connected
 from client.commands.options import ActionId, AsJson, SessionId, Wait, parse_json
 from kernel.errors import Code, TurnwrightError
-from kernel.wire.common import UsageTotals
 from kernel.wire.session import Receipt, SessionView
 from kernel.wire.turn import TurnResult
+from kernel.wire.usage import UsageTotals
 
 app = typer.Typer(no_args_is_help=True, help="Make, list, inspect and change sessions.")
 

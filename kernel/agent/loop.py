@@ -20,7 +20,8 @@ from typing import Literal
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.agent import AgentSpec, CallOutline, ModelStep, Nudge, ToolFacts, ToolOutcome
 from kernel.wire.base import outline
-from kernel.wire.common import Failure, UsageTotals
+from kernel.wire.failure import Failure
+from kernel.wire.usage import UsageTotals
 
 EMPTY_REPLIES = 3
 """Corrections of empty replies in one run; the next empty reply fails it (cases B9, B11)."""

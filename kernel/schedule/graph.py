@@ -16,7 +16,7 @@ from kernel.schedule.nodes import Graph, Link, Node, StageBatch
 from kernel.schedule.order import topological
 from kernel.schedule.reach import Reach
 from kernel.schedule.reasons import Diagnostic, Finding
-from kernel.wire.common import STAGES, Stage
+from kernel.wire.nodes import STAGES, Stage
 from kernel.wire.turn import PlanInput, RuntimePlan
 
 __all__ = ["Graph", "Link", "Node", "StageBatch", "build"]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from kernel.schedule.nodes import Link
 from kernel.schedule.reasons import Diagnostic, Finding
-from kernel.wire.common import STAGES
+from kernel.wire.nodes import STAGES
 from kernel.wire.turn import Edge, RuntimePlan
 
 _RANK = {stage: rank for rank, stage in enumerate(STAGES)}

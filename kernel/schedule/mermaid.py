@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kernel.schedule.nodes import Graph, Link, Node
-from kernel.wire.common import NodeState
+from kernel.wire.nodes import NodeState
 
 States = Mapping[str, NodeState]
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from kernel.schedule.reach import Reach
 from kernel.schedule.reasons import Diagnostic
-from kernel.wire.common import Stage
+from kernel.wire.nodes import Stage
 from kernel.wire.turn import RuntimePlan
 
 

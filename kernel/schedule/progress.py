@@ -18,8 +18,9 @@ from kernel.schedule.gate import Run, Skip, Wait, gate
 from kernel.schedule.nodes import Graph, StageBatch
 from kernel.schedule.reasons import SkipReason
 from kernel.wire.base import outline
-from kernel.wire.common import NodeState, UsageTotals
+from kernel.wire.nodes import NodeState
 from kernel.wire.turn import RunOutcome, RunStatus
+from kernel.wire.usage import UsageTotals
 
 _SETTLED: dict[str, RunStatus] = {
     "success": "success",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel.wire.common import Answer, Approval, JobRef
+from kernel.wire.approvals import Answer, Approval
 from kernel.wire.session import Configure, Interject, QueuedAction, Run, SessionStatus, Submit
+from kernel.wire.turn import JobRef
 
 
 @dataclass(frozen=True)

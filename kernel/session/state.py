@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from kernel.errors import Code, TurnwrightError
 from kernel.session import orders
+from kernel.wire.approvals import Answer, Approval
 from kernel.wire.base import outline
-from kernel.wire.common import Answer, Approval, Failure, JobRef, Origin, Report
+from kernel.wire.failure import Failure
 from kernel.wire.ids import turn_id_for, turn_workflow
 from kernel.wire.session import (
     Clock,
@@ -29,7 +30,8 @@ from kernel.wire.session import (
     SessionView,
     Submit,
 )
-from kernel.wire.turn import TurnResult
+from kernel.wire.signals import Report
+from kernel.wire.turn import JobRef, Origin, TurnResult
 
 KEPT_ACTIONS = 64
 KEPT_APPROVALS = 64

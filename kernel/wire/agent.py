@@ -8,7 +8,8 @@ from pydantic import Field
 
 from kernel.errors import Code
 from kernel.wire.base import Outline, Wire
-from kernel.wire.common import Failure, UsageTotals
+from kernel.wire.failure import Failure
+from kernel.wire.usage import UsageTotals
 
 Finish = Literal["stop", "length", "tool_calls", "content_filter", "error", "other"]
 

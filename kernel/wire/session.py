@@ -7,8 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kernel.errors import Code
+from kernel.wire.approvals import Approval
 from kernel.wire.base import Json, Outline, Wire
-from kernel.wire.common import Approval, Failure, JobRef, Origin
+from kernel.wire.failure import Failure
+from kernel.wire.turn import JobRef, Origin
 
 SessionStatus = Literal["active", "paused", "ended"]
 Phase = Literal["setup", "playing"]

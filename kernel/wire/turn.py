@@ -8,8 +8,11 @@ from pydantic import Field
 
 from kernel.wire.agent import AgentSpec
 from kernel.wire.base import Json, Outline, Wire
-from kernel.wire.common import Failure, JobRef, NodeState, Origin, Stage, UsageTotals
+from kernel.wire.failure import Failure
+from kernel.wire.nodes import NodeState, Stage
+from kernel.wire.usage import UsageTotals
 
+Origin = Literal["player", "continuation", "manual", "background", "recursive", "resume"]
 TurnStatus = Literal["committed", "rejected", "stopped"]
 Cardinality = Literal["one", "all"]
 RunStatus = Literal["success", "skipped", "suspended", "failed"]
@@ -132,6 +135,18 @@ class RunOutcome(Wire):
     status: RunStatus
     reason: str = ""
     message: Outline = ""
+
+
+class JobRef(Wire):
+    """A detached run that a committed turn left to do. Times in milliseconds."""
+
+    job_id: str
+    turn_id: str
+    runtime_id: str
+    settle: bool = False
+    max_settle_wait_ms: int = 30_000
+    max_queue_ms: int = 300_000
+    max_execution_ms: int = 120_000
 
 
 class TurnResult(Wire):

@@ -7,7 +7,7 @@ import pytest
 from kernel.agent.loop import AgentLoop, Ask, Done, RunTools
 from kernel.errors import Code
 from kernel.wire.agent import AgentSpec, CallOutline, ModelStep, ToolOutcome
-from kernel.wire.common import UsageTotals
+from kernel.wire.usage import UsageTotals
 
 PAID = UsageTotals(calls=1, input_tokens=100, output_tokens=20)
 OK = ToolOutcome(ok=True)

@@ -7,8 +7,9 @@ import pytest
 from client import show
 from client.history import ToolUse
 from client.prose import Wrapper
-from kernel.wire.common import NodeState, UsageTotals
+from kernel.wire.nodes import NodeState
 from kernel.wire.turn import CommittedCounts, GraphView, RunOutcome, TurnResult
+from kernel.wire.usage import UsageTotals
 
 DICE = NodeState(runtime_id="dice", stage="pre-turn")
 STORY = NodeState(runtime_id="chronicle/story", stage="narrative", kind="agent")

@@ -13,10 +13,11 @@ import pytest
 from pydantic import BaseModel
 
 from kernel.wire import names
-from kernel.wire.common import Approval, UsageTotals
+from kernel.wire.approvals import Approval
 from kernel.wire.ids import session_workflow
 from kernel.wire.session import Receipt, Resolve, SessionView, Submit
 from kernel.wire.turn import Story, TurnResult
+from kernel.wire.usage import UsageTotals
 
 FOLDER = Path(__file__).parents[2] / "docs" / "examples" / "typescript"
 SOURCE = (FOLDER / "session.ts").read_text(encoding="utf-8")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kernel.errors import Code, TurnwrightError
-from kernel.wire.common import UsageTotals
+from kernel.wire.usage import UsageTotals
 from store import (
     approvals,
     calls,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from kernel.agent.loop import EMPTY_REPLIES, NO_PROGRESS, AgentLoop, Ask, Done, RunTools, Step
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.agent import AgentSpec, CallOutline, ModelStep, ToolFacts, ToolOutcome
-from kernel.wire.common import Failure, UsageTotals
+from kernel.wire.failure import Failure
+from kernel.wire.usage import UsageTotals
 
 OK = ToolOutcome(ok=True)
 BAD = ToolOutcome(ok=False, code=Code.TOOL_FAILED)

@@ -11,8 +11,9 @@ from kernel.schedule.graph import Graph, build
 from kernel.schedule.order import topological
 from kernel.schedule.progress import Progress
 from kernel.schedule.reasons import SkipReason
-from kernel.wire.common import STAGES, UsageTotals
+from kernel.wire.nodes import STAGES
 from kernel.wire.turn import DetachedPlan, PlanInput, RuntimePlan
+from kernel.wire.usage import UsageTotals
 from tests.kernel.schedule.plans import AGENT, graph, on, outcome, play, runtime, statuses, taking
 
 ENDS = ("success", "failed", "skipped", "suspended")

@@ -10,10 +10,12 @@ from kernel import session as decide
 from kernel.errors import Code, TurnwrightError
 from kernel.session import SessionState
 from kernel.session.checks import MAX_PENDING, MAX_QUEUE
-from kernel.wire.common import Approval, Failure, JobRef, Report
+from kernel.wire.approvals import Approval
+from kernel.wire.failure import Failure
 from kernel.wire.ids import turn_id_for
 from kernel.wire.session import Clock, Configure, Control, Interject, Resolve, Run, SessionSnapshot, Submit
-from kernel.wire.turn import TurnResult
+from kernel.wire.signals import Report
+from kernel.wire.turn import JobRef, TurnResult
 
 NOW = 1_000.0
 
