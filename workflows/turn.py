@@ -111,6 +111,7 @@ class TurnWorkflow:
 
     async def _play(self) -> TurnResult:
         await self._seat("TurnStart")
+        await self._seat("PreSchedule")
         for stage in self._progress.stages():
             while not self._progress.stage_done() and self._stop is None:
                 for runtime_id in self._progress.ready(at=effects.now()):
@@ -121,6 +122,7 @@ class TurnWorkflow:
                 await self._abandon(f"{stage.stage or 'manual'}: {self._stop}")
                 break
         await self._seat("TurnStop")
+        await self._seat("PreStateCommit")
         return await self._commit()
 
     async def _seat(self, event: TurnEvent) -> None:
@@ -144,6 +146,7 @@ class TurnWorkflow:
         try:
             await self._seat("PreRuntime")
             result = await (self._run_agent(node) if node.plan.agent else self._run_function(node))
+            await self._seat("PostRuntime")
         except Exception as error:  # what escapes here would end the node's task unseen, and stall the turn
             failure = effects.failure_of(error)
             stopped = effects.is_cancelled(error)
