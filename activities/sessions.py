@@ -18,8 +18,10 @@ from kernel.wire import session as wire
 from kernel.wire.base import outline
 from kernel.wire.failure import Failure
 from kernel.wire.ids import check_id
-from store import approvals, interjections, sessions, transcripts, turns
+from store import approvals, interjections, jobs, sessions, transcripts, turns
 from store.engine import Store
+
+_ANEW = "the session started anew"
 
 
 class SessionActivities:
@@ -40,7 +42,7 @@ class SessionActivities:
 
     @activity.defn(name=names.OPEN_SESSION)
     async def open_session(self, request: wire.OpenSession) -> wire.OpenedSession:
-        """Create the session, or load the one that an interrupted start left.
+        """Create the session, or go on with the one that a lost workflow left.
 
         Raises:
             TurnwrightError: `session.ended` for an id that was used up, or what activation refuses.
@@ -49,10 +51,12 @@ class SessionActivities:
             check_id(request.session_id, "session_id")
             async with self._store.read() as conn:
                 existing = await sessions.get(conn, request.session_id)
-            chosen = [] if existing else await self._choose(request.packages)
+            chosen = await self._choose(request.packages) if _is_to_choose(existing, request) else None
             async with self._store.write() as conn:
                 session = await (
-                    self._renewed(conn, request) if existing else self._created(conn, request, chosen)
+                    self._renewed(conn, request, chosen)
+                    if existing
+                    else self._created(conn, request, chosen or ())
                 )
                 open_turns = await turns.list_open(conn, request.session_id) if existing else []
             orphans = {"orphans": tuple(turn.turn_id for turn in open_turns)} if open_turns else {}
@@ -162,8 +166,13 @@ class SessionActivities:
         )
         return session
 
-    async def _renewed(self, conn: AsyncConnection, request: wire.OpenSession) -> sessions.Session:
-        """A session whose workflow was lost goes on under a new incarnation; an ended one does not."""
+    async def _renewed(
+        self, conn: AsyncConnection, request: wire.OpenSession, chosen: Sequence[Source] | None
+    ) -> sessions.Session:
+        """A session whose workflow was lost goes on under a new incarnation; an ended one does not.
+
+        What the lost one left can commit nothing any more: its questions and jobs are closed.
+        """
         existing = await sessions.lock(conn, request.session_id)
         if existing.incarnation == request.incarnation:
             return existing
@@ -172,10 +181,11 @@ class SessionActivities:
                 Code.SESSION_ENDED, f"session {request.session_id!r} has ended", accepted="another session id"
             )
         for approval in await approvals.list_approvals(conn, session_id=request.session_id):
-            await approvals.close(conn, approval.ref, status="withdrawn", note="the session started anew")
-        return await sessions.update(
-            conn, request.session_id, incarnation=request.incarnation, status="active"
-        )
+            await approvals.close(conn, approval.ref, status="withdrawn", note=_ANEW)
+        await jobs.end_all(conn, request.session_id, status="stale", reason=Code.SESSION_STALE, message=_ANEW)
+        changes = await self._changes(conn, existing, wire.Configure(packages=request.packages), chosen)
+        changes |= {"incarnation": request.incarnation, "status": "active", "revision": 0}
+        return await sessions.update(conn, request.session_id, **changes)
 
     async def _choose(self, requested: Sequence[str] | None) -> list[Source]:
         """The packages to activate, read and judged outside any transaction."""
@@ -212,6 +222,14 @@ class SessionActivities:
         if configure.locale is not None:
             changes["locale"] = configure.locale
         return changes
+
+
+def _is_to_choose(existing: sessions.Session | None, request: wire.OpenSession) -> bool:
+    """Whether packages are to be activated: by a session that starts anew only those that are asked for."""
+    if existing is None:
+        return True
+    anew = existing.incarnation != request.incarnation and existing.status != "ended"
+    return anew and request.packages is not None
 
 
 async def _arguments(conn: AsyncConnection, turn_id: str, runtime_id: str, call_id: str) -> Any:

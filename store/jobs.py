@@ -94,3 +94,18 @@ async def end(
     still_open = (jobs.c.job_id == job_id) & jobs.c.status.in_(OPEN)
     statement = update(jobs).where(still_open).values(**changes, ended_at=rows.moment(now))
     return await rows.affected(conn, statement) == 1
+
+
+async def end_all(
+    conn: AsyncConnection,
+    session_id: str,
+    *,
+    status: str,
+    reason: str,
+    message: str,
+    now: float | None = None,
+) -> int:
+    """End every job of a session that has not ended; returns how many."""
+    still_open = (jobs.c.session_id == session_id) & jobs.c.status.in_(OPEN)
+    changes = {"status": status, "reason": reason, "message": message, "ended_at": rows.moment(now)}
+    return await rows.affected(conn, update(jobs).where(still_open).values(**changes))

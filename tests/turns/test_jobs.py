@@ -195,6 +195,22 @@ async def test_a_job_whose_workflow_was_terminated_is_noticed_and_holds_nobody(t
         assert (await session.play("again"))["status"] == "committed"
 
 
+async def test_jobs_of_a_lost_session_end_when_it_starts_anew(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    work = leaves(NOTE, before=waits_for(go) + OK)
+    async with rig(tmp_path, packages={"work": work}) as r:
+        session = await r.session(packages=["work"])
+        receipt = await session.submit("go")
+        await session.until(lambda state: state["running"])
+        await session.handle.terminate("by a test")
+        go.touch()
+        [job] = (await session.result(receipt))["jobs"]
+        assert await status(r, job["job_id"]) == ("queued", "")  # nobody is there to start it
+        again = await r.session(session.session_id, packages=["work"])
+        assert await until_status(r, job["job_id"], "stale") == ("stale", "session.stale-incarnation")
+        assert (await again.play("on"))["logical_turn"] == 2
+
+
 async def test_a_cancelled_job_is_recorded_as_cancelled(tmp_path: Path) -> None:
     async with rig(tmp_path, packages={"work": leaves(waits_for(tmp_path / "go") + NOTE)}) as r:
         session = await r.session(packages=["work"])
