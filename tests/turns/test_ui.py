@@ -12,6 +12,7 @@ from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHandle
 
+from client.api import Turnwright
 from kernel.wire import names
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.packages import story_with
@@ -107,6 +108,17 @@ async def test_every_child_has_a_summary_and_details(played: Played) -> None:
         assert await described.static_details(), workflow_id
     started = EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED
     assert await summaries(session.turn(turn_id), started) == ["narrative · tale"]
+
+
+async def test_a_session_says_what_it_plays(tmp_path: Path) -> None:
+    async with (
+        rig(tmp_path, packages={"tale": TALE}, model=ModelServer(REPLIES)) as r,
+        await Turnwright.connect(r.settings) as turnwright,
+    ):
+        await turnwright.new_session("night-train", ["tale"])
+        described = await r.client.get_workflow_handle("session/night-train").describe()
+        assert await described.static_summary() == "session night-train"
+        assert await described.static_details() == "packages: tale"
 
 
 async def test_a_timer_says_what_it_waits_for(tmp_path: Path) -> None:
