@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ class Signature(NamedTuple):
     @classmethod
     def of_method(cls, what: str, method: Callable[..., Any]) -> Signature:
         """The signature of a handler as its class declares it, without `self`."""
-        return cls(what, tuple(_parameters(method)))
+        return cls(what, _parameters(method))
 
     @classmethod
     def of_start(cls, what: str, run: Callable[..., Any]) -> Signature:
@@ -75,16 +76,17 @@ class Signature(NamedTuple):
         )
 
 
-def _parameters(method: Callable[..., Any]) -> list[Parameter]:
+@lru_cache(maxsize=256)
+def _parameters(method: Callable[..., Any]) -> tuple[Parameter, ...]:
     try:
         hints = typing.get_type_hints(method)
     except NameError:  # a name that exists for type checkers only
         hints = {}
-    positional = [
+    positional = tuple(
         Parameter(p.name, hints.get(p.name), p.default is inspect.Parameter.empty)
         for p in inspect.signature(method).parameters.values()
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    )
     return positional[1:]
 
 
