@@ -211,6 +211,7 @@ def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
         sessions.configure_session,
         sessions.close_session,
         sessions.accept_action,
+        sessions.withdraw_action,
         sessions.record_approval,
         sessions.record_interjection,
         turns.open_turn,

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
 
 from activities.catalog import Catalog, Source
+from activities.generations import frozen
 from activities.heartbeat import beating
 from kernel.catalog import activate
 from kernel.errors import Code, TurnwrightError
@@ -18,7 +19,8 @@ from kernel.wire import session as wire
 from kernel.wire.base import outline
 from kernel.wire.failure import Failure
 from kernel.wire.ids import check_id
-from store import approvals, interjections, jobs, sessions, transcripts, turns
+from kernel.wire.turn import PlanInput, TurnResult
+from store import approvals, interjections, jobs, sessions, stream, transcripts, turns
 from store.engine import Store
 
 _ANEW = "the session started anew"
@@ -113,6 +115,39 @@ class SessionActivities:
         queue = {"turns_queue": self._turns_queue} if self._turns_queue else {}
         done = {"done": True} if ended else {}
         return wire.AcceptedAction(**queue, **done)
+
+    @activity.defn(name=names.WITHDRAW_ACTION)
+    async def withdraw_action(self, request: wire.WithdrawAction) -> wire.Applied:
+        """Give an action that was cancelled in the queue the receipt of a stopped turn."""
+        queued = request.queued
+        async with self._store.write() as conn:
+            session = await sessions.lock(conn, request.session_id)
+            receipt = TurnResult(
+                session_id=request.session_id,
+                turn_id=queued.turn_id,
+                status="stopped",
+                completed_player_turns=session.completed_player_turns,
+                reason=Code.TURN_STOPPED,
+                message="it left the queue before it ran",
+            )
+            nothing = PlanInput(logical_turn=session.completed_player_turns + 1)
+            await turns.open_turn(
+                conn,
+                turn_id=queued.turn_id,
+                session_id=request.session_id,
+                action_id=queued.action_id,
+                origin=queued.origin,
+                logical_turn=nothing.logical_turn,
+                generation=frozen(session.active, session.bindings, session.locale, nothing),
+            )
+            await turns.close_turn(
+                conn,
+                queued.turn_id,
+                status=receipt.status,
+                receipt=receipt.model_dump(mode="json", exclude_unset=True),
+            )
+            await stream.finish(conn, queued.turn_id)
+        return wire.Applied()
 
     @activity.defn(name=names.RECORD_APPROVAL)
     async def record_approval(self, request: wire.RecordApproval) -> wire.Applied:

@@ -195,7 +195,7 @@ class SessionWorkflow:
                 await self._stop_turn(order)
             case decide.StartJob():
                 await self._start_job(order.job)
-            case decide.NoteApproval() | decide.NoteInterjection():
+            case decide.NoteApproval() | decide.NoteInterjection() | decide.NoteWithdrawal():
                 await self._note(order)
             case decide.Forward():
                 await self._forward(order)
@@ -309,7 +309,9 @@ class SessionWorkflow:
             self._state.job_ended(job_id)
         self._show()
 
-    async def _note(self, order: decide.NoteApproval | decide.NoteInterjection) -> None:
+    async def _note(
+        self, order: decide.NoteApproval | decide.NoteInterjection | decide.NoteWithdrawal
+    ) -> None:
         session_id = self._input.session_id
         if isinstance(order, decide.NoteApproval):
             entry = wire.RecordApproval(
@@ -317,6 +319,10 @@ class SessionWorkflow:
             )
             summary = f"approval {order.approval.status}: {order.approval.tool}"
             await self._unless_refused(effects.note(names.RECORD_APPROVAL, entry, wire.Applied, summary))
+        elif isinstance(order, decide.NoteWithdrawal):
+            withdrawal = wire.WithdrawAction(session_id=session_id, queued=order.queued)
+            summary = f"withdraw {order.queued.action_id}"
+            await self._unless_refused(effects.note(names.WITHDRAW_ACTION, withdrawal, wire.Applied, summary))
         else:
             text = wire.RecordInterjection(
                 session_id=session_id, turn_id=order.turn_id, interject=order.interject

@@ -44,6 +44,13 @@ class NoteApproval:
 
 
 @dataclass(frozen=True)
+class NoteWithdrawal:
+    """Write that an action was cancelled in the queue, so that it does not run when it comes again."""
+
+    queued: QueuedAction
+
+
+@dataclass(frozen=True)
 class Forward:
     """Send an answer down to the agent that waits."""
 
@@ -109,6 +116,7 @@ Order = (
     | Apply
     | NoteInterjection
     | NoteApproval
+    | NoteWithdrawal
     | Forward
     | Mirror
     | StartTurn

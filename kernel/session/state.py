@@ -62,7 +62,7 @@ class SessionState:
         self.running: QueuedAction | None = None
         self._mirrored: SessionStatus = snapshot.status
         self._stop: orders.StopTurn | None = None
-        self._outbox: list[orders.NoteApproval | orders.Forward] = []
+        self._outbox: list[orders.NoteApproval | orders.NoteWithdrawal | orders.Forward] = []
         # A continued session no longer watches the jobs that it started before: it asks when they are late.
         self._unwatched = set(self.jobs)
         self._lost: set[str] = set()
@@ -202,7 +202,7 @@ class SessionState:
             self.queue = [queued for queued in self.queue if queued != order.queued]
 
     def noted(self, order: orders.Order) -> None:
-        """An inbox entry, an answer or an interjection went out."""
+        """An inbox entry, a withdrawal, an answer or an interjection went out."""
         if self._outbox and self._outbox[0] is order:
             self._outbox.pop(0)
         if isinstance(order, orders.NoteInterjection):
@@ -365,6 +365,7 @@ class SessionState:
         for queued in [q for q in self.queue if q.turn_id == turn_id]:
             self.queue.remove(queued)
             self.unstored.pop(queued.action_id, None)
+            self._outbox.append(orders.NoteWithdrawal(queued))
             self._notice(Code.TURN_STOPPED, f"turn {turn_id} left the queue before it ran")
 
     def _request_stop(self, reason: str) -> None:

@@ -245,6 +245,13 @@ class AcceptedAction(Wire):
     turns_queue: str | None = None
 
 
+class WithdrawAction(Wire):
+    """Input of `withdraw_action`: give an action that was cancelled in the queue its receipt."""
+
+    session_id: str
+    queued: QueuedAction
+
+
 class ApplyConfigure(Wire):
     """Input of `configure_session`."""
 

@@ -17,7 +17,7 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 from kernel.wire import names
 from kernel.wire.ids import session_workflow
 from link.dev_server import start_dev_server
-from store import calls, interjections, messages, sessions
+from store import calls, interjections, messages, sessions, turns
 from tests.support.model_server import ModelServer, Reply
 from tests.support.packages import STORY, function
 from tests.support.rig import Rig, SessionDriver, rig
@@ -354,6 +354,31 @@ async def test_a_queued_turn_that_is_cancelled_never_runs(tmp_path: Path) -> Non
             await refused(session, names.CONTROL, {"action": "cancel-turn", "turn_id": "t0"})
             == "turn.unknown"
         )
+
+
+async def test_an_action_that_was_cancelled_in_the_queue_stays_cancelled_when_it_comes_again(
+    tmp_path: Path,
+) -> None:
+    async with rig(tmp_path, packages={"work": with_path(held(tmp_path))}) as r:
+        session = await r.session(packages=["work"])
+        await session.submit("one")
+        queued = await session.submit("two", "same")
+        await control(session, "cancel-turn", turn_id=queued["turn_id"])
+
+        async def receipt() -> Any:
+            async with r.store.read() as conn:
+                turn = await turns.get_turn(conn, queued["turn_id"])
+            return turn and turn.receipt
+
+        assert (await until(receipt, bool))["status"] == "stopped"
+        await session.handle.terminate("what it remembered of recent actions is gone with it")
+        again = await r.session(session.session_id)
+        assert (await again.submit("two", "same"))["turn_id"] == queued["turn_id"]
+        await again.until(lambda state: state["queue"] == [])
+        (tmp_path / "gate").touch()
+        assert (await again.play("three"))["logical_turn"] == 1
+        assert (await again.state())["last_turn"]["turn_id"] != queued["turn_id"]
+        assert await said(r, again) == ["three"]
 
 
 async def test_a_plain_cancel_of_the_turn_is_a_stop(tmp_path: Path) -> None:

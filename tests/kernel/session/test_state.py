@@ -191,6 +191,10 @@ def test_a_queued_turn_is_cancelled_without_starting() -> None:
     state.control(control)
     assert [queued.action_id for queued in state.queue] == ["b"]
     assert receipt.turn_id in state.notices[-1].message
+    order = state.next(NOW)
+    assert isinstance(order, decide.NoteWithdrawal)
+    assert order.queued.turn_id == receipt.turn_id
+    state.noted(order)
     assert state.next(NOW) == decide.Wait(None)
 
 
