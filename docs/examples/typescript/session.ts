@@ -1,4 +1,4 @@
-// One turn of a session, with @temporalio/client alone: start, submit, answer the approval, wait for the end.
+// One turn of a session, with @temporalio/client alone: start, submit, answer the approvals, wait for the end.
 //
 //   npm run play -- night-train "I read the letter."
 //
@@ -7,78 +7,17 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import {
-  ApplicationFailure,
-  Client,
-  Connection,
-  WorkflowExecutionAlreadyStartedError,
-  WorkflowIdReusePolicy,
-  WorkflowNotFoundError,
-  WorkflowUpdateFailedError,
-  type WorkflowHandle,
-} from '@temporalio/client';
+import { WorkflowExecutionAlreadyStartedError, type Client, type WorkflowHandle } from '@temporalio/client';
 
-interface Receipt {
-  turn_id: string;
-  workflow_id: string;
-  position: number;
-}
+import { connected, resultOf, segment, start, state, update, type Resolve } from './turnwright.js';
 
-interface Approval {
-  ref: string;
-  turn_id: string;
-  tool: string;
-  arguments?: string;
-  status: 'open' | 'approved' | 'denied' | 'expired' | 'withdrawn';
-}
-
-interface SessionView {
-  status: 'active' | 'paused' | 'ended';
-  completed_player_turns: number;
-  approvals: Approval[];
-}
-
-interface TurnResult {
-  status: 'committed' | 'rejected' | 'stopped';
-  reason?: string;
-  message?: string;
-  story?: { runtime_id: string; text: string; complete?: boolean };
-  usage?: { calls?: number; input_tokens?: number; output_tokens?: number; cost_usd?: number };
-}
-
-// The escaping of docs/temporal-interface.md: encodeURIComponent keeps !'()* and escapes : and @.
-function segment(id: string): string {
-  return encodeURIComponent(id)
-    .replace(/[!'()*]/g, (kept) => '%' + kept.charCodeAt(0).toString(16).toUpperCase())
-    .replace(/%3A/g, ':')
-    .replace(/%40/g, '@');
-}
-
-async function start(client: Client, sessionId: string): Promise<WorkflowHandle> {
-  const workflowId = `session/${segment(sessionId)}`;
+// A new session, or the one that runs already; one that has ended refuses the action.
+async function open(client: Client, sessionId: string): Promise<WorkflowHandle> {
   try {
-    return await client.workflow.start('Session', {
-      workflowId,
-      taskQueue: 'turnwright',
-      args: [{ session_id: sessionId }],
-      workflowTaskTimeout: '3s',
-      workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
-    });
+    return await start(client, { session_id: sessionId });
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    return client.workflow.getHandle(workflowId); // it runs already, or it has ended and submit says so
-  }
-}
-
-// A turn that is queued does not exist yet; once it does, result() waits for its end.
-async function resultOf(client: Client, receipt: Receipt): Promise<TurnResult> {
-  for (;;) {
-    try {
-      return await client.workflow.getHandle(receipt.workflow_id).result();
-    } catch (error) {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
-      await sleep(200);
-    }
+    return client.workflow.getHandle(`session/${segment(sessionId)}`);
   }
 }
 
@@ -86,12 +25,11 @@ async function resultOf(client: Client, receipt: Receipt): Promise<TurnResult> {
 async function approve(session: WorkflowHandle, turnId: string, ended: AbortSignal): Promise<void> {
   const answered = new Set<string>();
   while (!ended.aborted) {
-    const view = await session.query<SessionView>('state');
-    for (const approval of view.approvals) {
+    for (const approval of (await state(session)).approvals) {
       if (approval.status === 'open' && approval.turn_id === turnId && !answered.has(approval.ref)) {
         answered.add(approval.ref);
         console.log(`approve ${approval.tool} ${approval.arguments ?? ''}`);
-        await session.signal('resolve', { ref: approval.ref, decision: 'approve', actor: 'session.ts' });
+        await session.signal<[Resolve]>('resolve', { ref: approval.ref, decision: 'approve', actor: 'session.ts' });
       }
     }
     await sleep(200);
@@ -99,15 +37,13 @@ async function approve(session: WorkflowHandle, turnId: string, ended: AbortSign
 }
 
 async function play(client: Client, sessionId: string, text: string): Promise<void> {
-  const session = await start(client, sessionId);
-  const receipt = await session.executeUpdate<Receipt, [object]>('submit', {
-    args: [{ action_id: randomUUID(), text }],
-  });
-  console.log(`turn ${receipt.turn_id}, ${receipt.position} before it`);
+  const session = await open(client, sessionId);
+  const turn = await update(session, 'submit', { action_id: randomUUID(), text });
+  console.log(`turn ${turn.turn_id}, ${turn.position} before it`);
 
   const ended = new AbortController();
-  const approving = approve(session, receipt.turn_id, ended.signal);
-  const result = await resultOf(client, receipt).finally(() => ended.abort());
+  const approving = approve(session, turn.turn_id, ended.signal);
+  const result = await resultOf(client, turn).finally(() => ended.abort());
   await approving;
 
   console.log(`${result.status} ${result.reason ?? ''}`.trim());
@@ -115,23 +51,5 @@ async function play(client: Client, sessionId: string, text: string): Promise<vo
   console.log(`${result.usage?.calls ?? 0} model calls, ${result.usage?.cost_usd ?? 0} USD`);
 }
 
-// The type of the failure is the code (cause.type); the message begins with it.
-function explain(error: unknown): string {
-  const cause = error instanceof WorkflowUpdateFailedError ? error.cause : error;
-  return cause instanceof ApplicationFailure ? cause.message : String(error);
-}
-
-async function main(): Promise<void> {
-  const [sessionId = 'night-train', text = 'I look out of the window.'] = process.argv.slice(2);
-  const connection = await Connection.connect({ address: process.env.TEMPORAL_ADDRESS ?? '127.0.0.1:7233' });
-  try {
-    await play(new Client({ connection }), sessionId, text);
-  } catch (error) {
-    console.error(explain(error));
-    process.exitCode = 1;
-  } finally {
-    await connection.close();
-  }
-}
-
-await main();
+const [sessionId = 'night-train', text = 'I look out of the window.'] = process.argv.slice(2);
+await connected((client) => play(client, sessionId, text));
