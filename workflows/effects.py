@@ -46,6 +46,12 @@ _STORE_RETRY = RetryPolicy(
     maximum_interval=timedelta(seconds=5),
     non_retryable_error_types=_DEFECTS,
 )
+_ENDLESS_RETRY = RetryPolicy(
+    initial_interval=timedelta(milliseconds=200),
+    backoff_coefficient=1.25,  # never much later than a quarter of the outage
+    maximum_interval=timedelta(minutes=2),  # at 5 s, the timers of half a day fill a history
+    non_retryable_error_types=_DEFECTS,
+)
 _RETRY = RetryPolicy(
     initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5), maximum_attempts=10
 )
@@ -66,7 +72,7 @@ async def remember(
         result_type=result_type,
         start_to_close_timeout=_STORE_ATTEMPT,
         schedule_to_close_timeout=patience,
-        retry_policy=_STORE_RETRY,
+        retry_policy=_ENDLESS_RETRY if patience is None else _STORE_RETRY,
         local_retry_threshold=timedelta(seconds=2),
         summary=summary,
     )
@@ -84,7 +90,7 @@ async def note(activity: str, argument: Any, result_type: type[R], summary: str)
         argument,
         result_type=result_type,
         start_to_close_timeout=_STORE_ATTEMPT,
-        retry_policy=_STORE_RETRY,
+        retry_policy=_STORE_RETRY,  # the server repeats it, and history does not grow
         summary=summary,
     )
     return result
