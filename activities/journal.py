@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.generations import Place
 from kernel.errors import Code, TurnwrightError
-from kernel.identity import journal_key
+from kernel.identity import journal_key, journal_ordinal
 from kernel.wire.base import Json
 from store import journal
 from store.engine import Store
@@ -54,7 +54,7 @@ class Journal:
         async with self._store.write() as conn:
             recorded = await journal.begin(conn, *run, kind=kind)
         if recorded.status != "done":
-            effect = Effect(_ordinal(key, repeat))
+            effect = Effect(journal_ordinal(key, repeat))
             result = await _result(perform(effect))
             async with self._store.write() as conn:
                 for write in effect.writes:
@@ -74,8 +74,3 @@ def _unwrap(result: Json) -> Json:
     if "error" in result:
         raise TurnwrightError(Code(result["error"]["code"]), result["error"]["message"])
     return result["value"]
-
-
-def _ordinal(key: str, repeat: int) -> int:
-    """A ledger ordinal from the content key: stable, whatever order the calls come in."""
-    return int(key[:6], 16) * 64 + repeat % 64

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from sqlalchemy import Dialect, Text
+from sqlalchemy import BigInteger, Dialect, Integer, Text
 from sqlalchemy.types import TypeDecorator
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -27,6 +27,10 @@ def dumps(value: Any) -> str:
         return text
     # A lone surrogate has no UTF-8 form; only its escape can be stored.
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+Wide = Integer().with_variant(BigInteger(), "postgresql")
+"""A whole number of up to 64 bits: SQLite has no other."""
 
 
 class Json(TypeDecorator[Any]):

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from store.columns import Json, Key, Prose
+from store.columns import Json, Key, Prose, Wide
 
 metadata = MetaData()
 
@@ -152,7 +152,7 @@ calls = Table(
     metadata,
     _key("owner_id"),
     _key("runtime_id"),
-    _number("ordinal", pk=True),
+    Column("ordinal", Wide, primary_key=True, nullable=False, autoincrement=False),
     _number("attempt", pk=True),
     _key("session_id", pk=False),
     _key("turn_id", pk=False),

@@ -90,6 +90,11 @@ def journal_key(kind: str, args: Json) -> str:
     return _sha256({"kind": kind, "args": args})
 
 
+def journal_ordinal(key: str, repeat: int) -> int:
+    """53 bits that name one outside call of a run in the ledger; JSON keeps that many exactly."""
+    return int(_sha256([key, repeat])[:16], 16) >> 11
+
+
 def arguments_digest(name: str, args: Json) -> str:
     """20 hex digits over a tool's name and its arguments; equal digests are equal calls (DECISIONS 6)."""
     return _sha256({"name": name, "arguments": args})[:20]

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -11,8 +12,9 @@ from sqlalchemy import text
 
 import store.migrations
 from kernel.errors import Code, TurnwrightError
+from store.address import parse, sqlite_file
 from store.engine import HEAD, Store
-from store.migrate import current, upgrade
+from store.migrate import configuration, current, upgrade
 from store.tables import metadata
 from tests.store.processes import run_python
 
@@ -29,6 +31,23 @@ async def test_processes_that_migrate_at_once_all_succeed(empty_url: str) -> Non
     code = "import asyncio, sys; from store.migrate import upgrade; asyncio.run(upgrade(sys.argv[1]))"
     assert await asyncio.gather(*(run_python(code, empty_url) for _ in range(4))) == [0] * 4
     assert await current(empty_url) == HEAD
+
+
+async def test_a_database_of_the_first_schema_is_brought_to_head(empty_url: str) -> None:
+    file = sqlite_file(parse(empty_url))
+    if file is not None:
+        file.parent.mkdir()
+        file.touch()
+    first = await Store.open(empty_url, check=False)
+    async with first.write() as conn:
+        await conn.run_sync(lambda connection: command.upgrade(configuration(connection), "0001"))
+    await first.close()
+    assert await current(empty_url) == "0001"
+    assert await upgrade(empty_url) == HEAD
+    opened = await Store.open(empty_url)
+    async with opened.read() as conn:
+        assert await conn.run_sync(_differences) == []
+    await opened.close()
 
 
 async def test_migrations_and_tables_agree(store: Store) -> None:

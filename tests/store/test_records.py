@@ -203,6 +203,14 @@ async def test_a_call_in_flight_when_its_worker_died_is_counted_as_unknown(store
     assert totals.model_fields_set == {"calls", "unknown", "input_tokens", "cost_usd"}
 
 
+async def test_the_ordinal_of_a_functions_call_has_53_bits(store: Store) -> None:
+    async with store.write() as conn:
+        await begin(conn, 2**53 - 1)
+        again = await begin(conn, 2**53 - 1)
+        assert (again.call.ordinal, again.call.attempt) == (2**53 - 1, 2)
+        assert [call.ordinal for call in await calls.list_calls(conn, "t")] == [2**53 - 1] * 2
+
+
 async def test_a_lost_call_that_comes_back_is_priced_after_all(store: Store) -> None:
     async with store.write() as conn:
         lost = await begin(conn)

@@ -13,6 +13,7 @@ from kernel.identity.keys import (
     arguments_digest,
     content_key,
     journal_key,
+    journal_ordinal,
     schema_hash,
     toolset_hash,
 )
@@ -166,3 +167,11 @@ def test_journal_keys_tell_kinds_and_arguments_apart() -> None:
     assert len(keys) == 3
     assert all(len(key) == 64 for key in keys)
     assert journal_key("http", {"a": 1, "b": 2}) == journal_key("http", {"b": 2, "a": 1})
+
+
+def test_journal_ordinals_tell_keys_and_repeats_apart_and_fit_into_json() -> None:
+    keys = [journal_key("model", {"p": n}) for n in range(20)]
+    ordinals = [journal_ordinal(key, repeat) for key in keys for repeat in range(200)]
+    assert len(set(ordinals)) == len(ordinals)
+    assert 2**52 < max(ordinals) < 2**53
+    assert ordinals[0] == journal_ordinal(journal_key("model", {"p": 0}), 0)
