@@ -239,26 +239,6 @@ async def test_the_id_of_an_ended_session_is_not_used_again(tmp_path: Path) -> N
         assert failed.value.cause.type == "session.ended"
 
 
-@pytest.mark.parametrize(("asked_for", "runs"), [(None, ["work"]), (["more"], ["more"])])
-async def test_a_session_that_starts_anew_keeps_its_packages_unless_others_are_asked_for(
-    tmp_path: Path, asked_for: list[str] | None, runs: list[str]
-) -> None:
-    async with rig(tmp_path, packages={"work": function(OK), "more": function(OK)}) as r:
-        session = await r.session(packages=["work"])
-        await session.update(names.CONFIGURE, {"locale": "de"})
-        await session.play("one")
-        await session.handle.terminate("by a test")
-        again = await r.session(session.session_id, packages=asked_for)
-        assert [run["runtime_id"] for run in (await again.play("two"))["runs"]] == runs
-        receipt = await again.update(names.CONFIGURE, {"packages": ["work", "more"]})
-        await again.until(lambda state: state["revision"] == receipt["revision"])
-        result = await again.play("three")
-        assert ([run["runtime_id"] for run in result["runs"]], result["logical_turn"]) == (
-            ["more", "work"],
-            3,
-        )
-
-
 async def test_a_session_whose_packages_cannot_be_activated_fails_by_name(tmp_path: Path) -> None:
     async with rig(tmp_path) as r:
         session = await r.session(packages=["nowhere"])
