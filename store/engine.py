@@ -24,7 +24,7 @@ from store import address, sqlite_driver
 from store.lanes import Lanes
 from store.wakes import Wakes
 
-HEAD = "0002"
+HEAD = "0001"
 """The schema revision that this code reads and writes."""
 
 BUSY_S = 30.0

@@ -10,6 +10,8 @@ down_revision = None
 
 # By code point on both databases.
 KEY = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+# SQLite has no other.
+WIDE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
 
 def upgrade() -> None:
@@ -100,7 +102,7 @@ def upgrade() -> None:
         "calls",
         sa.Column("owner_id", KEY, primary_key=True, nullable=False),
         sa.Column("runtime_id", KEY, primary_key=True, nullable=False),
-        sa.Column("ordinal", sa.Integer(), primary_key=True, nullable=False, autoincrement=False),
+        sa.Column("ordinal", WIDE, primary_key=True, nullable=False, autoincrement=False),
         sa.Column("attempt", sa.Integer(), primary_key=True, nullable=False, autoincrement=False),
         sa.Column("session_id", KEY, nullable=False),
         sa.Column("turn_id", KEY, nullable=False),
