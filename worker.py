@@ -40,7 +40,7 @@ from activities.functions import FunctionActivities
 from activities.generations import Generations
 from activities.jobs import JobActivities
 from activities.models import WIRES
-from activities.models.http import close_shared_client
+from activities.models.http import close_shared_transport
 from activities.models.paid import ModelCalls
 from activities.models.slots import Slot, load_slots
 from activities.network import Network
@@ -158,7 +158,7 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Parts:
     slots = load_slots(settings.slots)
     store = await Store.open(settings.store_url)
     stack.push_async_callback(store.close)
-    stack.push_async_callback(close_shared_client)
+    stack.push_async_callback(close_shared_transport)
     network = Network(**settings.network.model_dump())
     stack.push_async_callback(network.close)
     client = await connect(settings)

@@ -1,10 +1,10 @@
-"""Models: slots, wires, and the one HTTP client behind them."""
+"""Models: slots, wires, and the HTTP connections behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from activities.models.http import close_shared_client, shared_client
+from activities.models.http import close_shared_transport, shared_transport
 from activities.models.openai_chat import OpenAIChat
 from activities.models.slots import Slot, load_slots
 from activities.models.wire import CallLimits, Endpoint, OnEvent, Wire, WireError
@@ -20,7 +20,7 @@ __all__ = [
     "Slot",
     "Wire",
     "WireError",
-    "close_shared_client",
+    "close_shared_transport",
     "load_slots",
-    "shared_client",
+    "shared_transport",
 ]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-from activities.models.http import shared_client
+from activities.models.http import posted
 from activities.models.openai_chunks import ChatAnswer, Event
 from activities.models.openai_payload import chat_body, request_names
 from activities.models.provider_errors import (
@@ -54,9 +54,6 @@ class OpenAIChat:
     Spec: plugin-model §11.2, §11.4.
     """
 
-    def __init__(self, client: Callable[[], httpx.AsyncClient] = shared_client) -> None:
-        self._client = client
-
     async def stream(
         self,
         request: ModelRequest,
@@ -72,11 +69,10 @@ class OpenAIChat:
         try:
             async with (
                 watch,
-                self._client().stream(
-                    "POST",
+                posted(
                     endpoint.base_url.rstrip("/") + "/chat/completions",
-                    content=chat_body(request, endpoint, call.names),
-                    headers=_headers(endpoint, idempotency_key),
+                    chat_body(request, endpoint, call.names),
+                    _headers(endpoint, idempotency_key),
                 ) as response,
             ):
                 await call.read(response, watch)

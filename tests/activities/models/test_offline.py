@@ -10,7 +10,7 @@ import httpx
 import jsonschema
 import pytest
 
-from activities.models import Endpoint, OpenAIChat, close_shared_client
+from activities.models import Endpoint, OpenAIChat, close_shared_transport
 from activities.models.offline import OfflineServer, start_offline
 from activities.models.offline.decide import answer
 from activities.models.offline.patterns import matching
@@ -35,7 +35,7 @@ async def offline() -> AsyncIterator[OfflineServer]:
     server = await start_offline(delay_s=0)
     yield server
     await server.close()
-    await close_shared_client()
+    await close_shared_transport()
 
 
 async def ask(

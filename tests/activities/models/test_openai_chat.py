@@ -23,10 +23,10 @@ from activities.models import (
     OpenAIChat,
     Slot,
     WireError,
-    close_shared_client,
+    close_shared_transport,
     load_slots,
     openai_chat,
-    shared_client,
+    shared_transport,
 )
 from activities.models.sse import EventTooLarge, ServerEvent, SseDecoder
 from activities.models.wire import DEFAULT_LIMITS
@@ -52,7 +52,7 @@ USER = Message(role="user", text="I open the door.")
 async def server() -> AsyncIterator[ModelServer]:
     async with ModelServer() as running:
         yield running
-        await close_shared_client()
+        await close_shared_transport()
 
 
 async def ask(
@@ -110,7 +110,7 @@ def loop_and_server() -> Iterator[tuple[asyncio.Runner, ModelServer]]:
         server = ModelServer()
         runner.run(server.start())
         yield runner, server
-        runner.run(close_shared_client())
+        runner.run(close_shared_transport())
         runner.run(server.close())
 
 
@@ -313,7 +313,7 @@ async def test_nothing_listens() -> None:
         await OpenAIChat().stream(
             ModelRequest(model="m", messages=(USER,)), Endpoint(url), idempotency_key="k", on_event=print
         )
-    await close_shared_client()
+    await close_shared_transport()
     assert (caught.value.code, caught.value.reason) == (Code.MODEL_TRANSPORT, "connect")
     assert caught.value.retryable
 
@@ -412,13 +412,20 @@ def test_a_wire_error_survives_pickling() -> None:
     assert vars(copy) == vars(error)
 
 
-async def test_the_client_is_shared_and_deaf_to_the_environment() -> None:
-    client = shared_client()
-    assert client is shared_client()
-    assert not client.trust_env
-    await close_shared_client()
-    assert shared_client() is not client
-    await close_shared_client()
+async def test_connections_are_shared() -> None:
+    transport = shared_transport()
+    assert transport is shared_transport()
+    await close_shared_transport()
+    assert shared_transport() is not transport
+    await close_shared_transport()
+
+
+async def test_the_environments_proxies_are_not_heard(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert (await ask(server, Reply(text="Here."))).text == "Here."
 
 
 def test_slots_by_default() -> None:
@@ -501,6 +508,6 @@ async def test_the_scripted_server_as_a_process(tmp_path: Path) -> None:
                 httpx.post(url.removesuffix("/v1") + "/release", trust_env=False)
 
         reply = await OpenAIChat().stream(request, Endpoint(url), idempotency_key="t:1", on_event=release)
-        await close_shared_client()
+        await close_shared_transport()
     assert reply.text == "held on"
     assert [call.idempotency_key for call in read_log(log)] == ["t:1"]
