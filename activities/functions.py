@@ -78,7 +78,7 @@ class FunctionActivities:
         methods = {**data_methods(own), **self._methods(place, own, journal, run.timeout_ms / 1000)}
         result = handler_result(await invoke(place.live.code, call, methods, timeout_s=run.timeout_ms / 1000))
         if result.outcome == "success":
-            self._check(place, result)
+            self._check(place, own, result)
         return HandlerResult(
             outcome=result.outcome,
             output=result.output,
@@ -88,11 +88,12 @@ class FunctionActivities:
             reason=result.reason,
         )
 
-    def _check(self, place: Place, result: HandlerResult) -> None:
+    def _check(self, place: Place, own: OwnData, result: HandlerResult) -> None:
         if found := output_problem(place, result.value if result.exports else {}):
             raise TurnwrightError(Code.RUNTIME_OUTPUT, f"the value {found}")
         for proposal in result.proposals:
             parsed = parse_proposal(proposal, owner_code=True)
+            own.check(parsed)
             if parsed.type == "event.emit":
                 self._check_event(place, parsed.topic, parsed.payload)
 

@@ -10,7 +10,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.generations import Place
 from kernel.commit.overlay import Deleted, RecordKey, own_writes
-from kernel.commit.proposals import parse_proposal, proposal_json
+from kernel.commit.proposals import (
+    PluginData,
+    PluginDataBatch,
+    Proposal,
+    check_namespace,
+    parse_proposal,
+    proposal_json,
+)
 from kernel.errors import Code, TurnwrightError
 from kernel.schemas import problem
 from kernel.wire.base import Json
@@ -26,24 +33,29 @@ class OwnData:
 
     Args:
         conn: an open transaction to read in; without one each read opens its own.
+        owner_code: the package's code asks, not a model: `_hidden.<name>` is in its reach.
     """
 
-    def __init__(self, store: Store, place: Place, conn: AsyncConnection | None = None) -> None:
+    def __init__(
+        self, store: Store, place: Place, conn: AsyncConnection | None = None, *, owner_code: bool = True
+    ) -> None:
         self._store = store
         self._place = place
         self._conn = conn
+        self._owner_code = owner_code
         self._earlier: list[dict[str, Any]] | None = None
         self._below: OwnData | None = None
         self.staged: list[dict[str, Any]] = []
 
     def layer(self) -> OwnData:
         """A view for one call among several at once: it reads this one's writes, and stages apart."""
-        layer = OwnData(self._store, self._place, self._conn)
+        layer = OwnData(self._store, self._place, self._conn, owner_code=self._owner_code)
         layer._below = self
         return layer
 
     async def get(self, namespace: str, key: str) -> Json:
         """The record's value, or None."""
+        self._check_readable(namespace)
         async with self._reading() as conn:
             writes = await self._writes(conn)
             if (namespace, key) in writes:
@@ -56,6 +68,7 @@ class OwnData:
         self, namespace: str, *, prefix: str = "", after: str | None = None, limit: int = LIST_LIMIT
     ) -> list[dict[str, Json]]:
         """`{key, value}` rows in key order."""
+        self._check_readable(namespace)
         limit = max(1, min(limit, MOST_LISTED))
         async with self._reading() as conn:
             writes = await self._writes(conn)
@@ -76,18 +89,11 @@ class OwnData:
         return [row for row in rows if not isinstance(row["value"], Deleted)][:limit]
 
     def set(self, namespace: str, key: str, value: Json) -> None:
-        """Stage one record.
-
-        Raises:
-            TurnwrightError: the code of what a commit would refuse.
-        """
-        self._check_schema(namespace, value)
+        """Stage one record."""
         self.stage({"type": "plugin.data", "namespace": namespace, "key": key, "value": value})
 
     def set_batch(self, items: list[Mapping[str, Json]]) -> None:
         """Stage several records as one change."""
-        for item in items:
-            self._check_schema(str(item.get("namespace")), item.get("value"))
         self.stage({"type": "plugin.data.batch", "items": [dict(item) for item in items]})
 
     def delete(self, namespace: str, key: str) -> None:
@@ -95,14 +101,37 @@ class OwnData:
         self.stage({"type": "plugin.data.delete", "namespace": namespace, "key": key})
 
     def stage(self, proposal: Mapping[str, Json]) -> None:
-        """Stage any proposal, its shape judged now."""
-        self.staged.append(proposal_json(parse_proposal(dict(proposal), owner_code=True)))
+        """Stage any proposal, judged now.
+
+        Raises:
+            TurnwrightError: the code of what a commit would refuse.
+        """
+        parsed = parse_proposal(dict(proposal), owner_code=self._owner_code)
+        self.check(parsed)
+        self.staged.append(proposal_json(parsed))
+
+    def check(self, proposal: Proposal) -> None:
+        """Hold the records that a proposal writes against `contributes.data`.
+
+        Raises:
+            TurnwrightError: `tool.validation`, with the namespace and what does not fit.
+        """
+        match proposal:
+            case PluginData():
+                self._check_schema(proposal.namespace, proposal.value)
+            case PluginDataBatch():
+                for item in proposal.items:
+                    self._check_schema(item.namespace, item.value)
 
     async def session_state(self, path: str) -> Json:
         """The committed state record at a path, or None."""
         async with self._reading() as conn:
             found = await state.get(conn, self._place.session_id, path)
         return found.value if found else None
+
+    def _check_readable(self, namespace: str) -> None:
+        if not self._owner_code:
+            check_namespace(namespace, owner_code=False)
 
     def _check_schema(self, namespace: str, value: Json) -> None:
         schema = self._place.live.package.data_schemas.get(namespace)

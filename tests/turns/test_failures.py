@@ -18,8 +18,14 @@ from tests.turns.builders import OK, Fn, ended, package, reason, records, topics
 
 pytestmark = pytest.mark.slow
 
-EVENTS = "contributes: { events: [{ topic: work.done, schema: ./e.json, description: Done. }] }\n"
-EVENT = {"e.json": json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}})}
+EVENTS = (
+    "contributes:\n  events: [{ topic: work.done, schema: ./e.json, description: Done. }]\n"
+    "  data: { counts: { schema: ./counts.json } }\n"
+)
+EVENT = {
+    "e.json": json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}}),
+    "counts.json": json.dumps({"type": "object", "required": ["n"]}),
+}
 SET = 'await ctx.plugin_data.set("notes", "x", 1)\n'
 
 
@@ -48,6 +54,11 @@ TOO_MUCH = '{"op": "inc", "path": "/n", "by": 9, "max": 5}'
             SET + returns('{"events": [{"topic": "work.done", "payload": {"n": "x"}}]}'),
             "commit.proposal-invalid",
         ),
+        (
+            SET + returns('{"pluginData": [{"namespace": "counts", "key": "x", "value": {}}]}'),
+            "tool.validation",
+        ),
+        (SET + 'await ctx.plugin_data.set("counts", "x", {})\n' + OK, "tool.validation"),
         (SET + returns('{"strange": []}'), "handler.channel"),
         (SET + 'await ctx.plugin_data.set("_jobs", "x", 1)\n' + OK, "commit.reserved-namespace"),
         (SET + 'await ctx.plugin_data.set("notes", "y", "v" * 300 * 1024)\n' + OK, "commit.value-too-large"),
@@ -77,6 +88,7 @@ async def test_a_run_that_goes_wrong_fails_by_name_alone_and_leaves_nothing(
         }
         assert reason(result, "work/bad") == code
         assert await records(r, session, "work", "notes") == {"other": 1}
+        assert await records(r, session, "work", "counts") == {}
         assert await topics(r, session) == []
 
 
