@@ -62,7 +62,7 @@ class ToolActivities:
     async def _run_builtin(self, place: Place, call: RunTool) -> ToolResult:
         # Only the store is touched: a repeat works it out again, and the receipt keeps the first answer.
         async with self._store.write() as conn:
-            own = OwnData(self._store, place, conn)
+            own = OwnData(self._store, place, conn, owner_code=False)
             try:
                 result = await builtin(
                     own, call.name, await self._transcripts.arguments(conn, place, call.step, call.index)

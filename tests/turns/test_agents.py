@@ -149,6 +149,32 @@ async def test_a_data_tool_refuses_a_record_that_breaks_its_schema(tmp_path: Pat
         assert await records(r, session, "tale", "notes") == {"a": {"n": 2}}
 
 
+async def test_data_tools_keep_a_model_out_of_what_only_code_may_see(tmp_path: Path) -> None:
+    secret = {"namespace": "_hidden.secret", "key": "a"}
+    record = {**secret, "value": 2}
+    asked_of_tools: dict[str, dict[str, Any]] = {
+        "plugin-data-set": record,
+        "plugin-data-set-batch": {"items": [record]},
+        "plugin-data-get": secret,
+        "plugin-data-list": {"namespace": "_hidden.secret"},
+        "plugin-data-delete": secret,
+    }
+    files = story_with(
+        f"{{builtin: [{', '.join(asked_of_tools)}], plugin: [keep]}}",
+        entry(tool("keep", 'await ctx.plugin_data.set("_hidden.secret", "a", 1)\nreturn "kept"')),
+        "  tools: [keep]\n",
+    )
+    tries = [Call(name=name, id=name, arguments=json.dumps(given)) for name, given in asked_of_tools.items()]
+    model = ModelServer([Reply(tool_calls=calls("keep")), Reply(tool_calls=tries), Reply(text="Kept.")])
+    async with rig(tmp_path, packages={"tale": files}, model=model) as r:
+        session = await r.session(packages=["tale"])
+        assert (await session.play("go"))["status"] == "committed"
+        kept, *refused = answers(r, 3)
+        assert kept == '"kept"'
+        assert ["commit.reserved-namespace" in answer for answer in refused] == [True] * 5
+        assert await records(r, session, "tale", "_hidden.secret") == {"a": 1}
+
+
 # Endings
 
 FINISH = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
