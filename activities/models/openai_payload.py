@@ -38,7 +38,14 @@ def chat_body(request: ModelRequest, endpoint: Endpoint, names: ToolNames) -> by
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     if not request.reasoning:
         body |= endpoint.reasoning_off
-    return json.dumps(clean_json(body), ensure_ascii=False, allow_nan=False).encode()
+    try:
+        return _encoded(body)
+    except UnicodeEncodeError:  # a lone surrogate, rare enough to look for it only now
+        return _encoded(clean_json(body))
+
+
+def _encoded(body: Any) -> bytes:
+    return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _limit_field(endpoint: Endpoint) -> str:

@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from jsonschema import Draft202012Validator
@@ -22,6 +23,7 @@ from kernel.agent.messages import ToolSpec, clean_json
 ECHO_CHARS = 800
 _DEEPEST = 64
 _SCHEMA_ERRORS_SHOWN = 5
+_REMEMBERED_CHARS = 2048
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -66,11 +68,19 @@ def replayable_arguments(raw: str) -> str:
     A provider refuses the whole next request for one unparseable call in its history, or for one escaped
     lone surrogate; the model still reads what it wrote in that call's error result.
     """
+    # Every step sends all earlier calls again.
+    return _known_replayable(raw) if len(raw) <= _REMEMBERED_CHARS else _replayable(raw)
+
+
+def _replayable(raw: str) -> str:
     try:
         value = parse_object(raw)
     except UnusableArguments:
         return "{}"
     return json.dumps(value, ensure_ascii=False) if _ESCAPED_SURROGATE.search(raw) else raw
+
+
+_known_replayable = lru_cache(maxsize=1024)(_replayable)
 
 
 def unterminated(raw: str) -> bool:
