@@ -84,18 +84,19 @@ class CommitActivities:
             job = await jobs.get(conn, commit.job_id)
             if job is None:
                 raise TurnwrightError(Code.STORE_CONFLICT, f"job {commit.job_id} is not recorded")
+            # The ledger, not the run's result: a run that was cancelled or given up brings none.
+            usage = (await calls.totals_of_owner(conn, commit.job_id)).model_dump(mode="json")
             if job.ended_at is None:
                 ended = await self._end_job(conn, session, commit)
                 if ended is None:
                     return None
                 status, reason, message = ended
-                usage = commit.result.usage.model_dump(mode="json")
                 await jobs.end(
                     conn, commit.job_id, status=status, reason=reason, message=message, usage=usage
                 )
                 job = await jobs.get(conn, commit.job_id)
                 assert job is not None
-        used = UsageTotals.model_validate(job.usage or {})
+        used = UsageTotals.model_validate(job.usage or usage)
         given = {"reason": job.reason, "message": job.message, "usage": used if used.calls else None}
         kept = {name: value for name, value in given.items() if value}
         return JobResult(job_id=job.job_id, status=job.status, **kept)

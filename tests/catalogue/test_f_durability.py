@@ -28,10 +28,10 @@ def acting_story(trace: Path, *tools: str) -> Files:
     return story_with(f"{{plugin: [{', '.join(tools)}]}}", entry(*made), f"  tools:\n{declared}")
 
 
-def waiting_job(started: Path, go: Path) -> Files:
+def waiting_job(started: Path, go: Path, before: str = "") -> Files:
     """A detached function that says it runs, and writes a record once it may go on."""
     body = (
-        "from pathlib import Path\n"
+        f"from pathlib import Path\n{before}\n"
         f"Path({str(started)!r}).touch()\n"
         f"while not Path({str(go)!r}).exists():\n    await asyncio.sleep(0.01)\n"
         'record = {"namespace": "told", "key": ctx.turn_id, "value": 1}\n'
@@ -145,7 +145,10 @@ async def test_f17_a_job_outlives_the_session_that_started_it(tmp_path: Path) ->
 
 async def test_f19_a_job_outlives_its_turn_and_is_listed_and_stoppable(tmp_path: Path) -> None:
     started, go = tmp_path / "started", tmp_path / "go"
-    packages = {"tale": STORY, "tell": waiting_job(started, go)}
+    packages = {
+        "tale": STORY,
+        "tell": waiting_job(started, go, before="await ctx.gateway.generate_text(prompt='Who?')"),
+    }
     model = ModelServer([Reply(text="It rains.", times=0)])
     async with rig(tmp_path, packages=packages, model=model) as r:
         session = await r.session(packages=["tale", "tell"])
@@ -159,11 +162,14 @@ async def test_f19_a_job_outlives_its_turn_and_is_listed_and_stoppable(tmp_path:
         assert {open_job["job"]["job_id"] for open_job in state["jobs"]} == {kept, stopped}
         handle = r.client.get_workflow_handle(job_workflow(stopped))
         await handle.cancel()
-        assert (await handle.result())["status"] == "cancelled"
+        cancelled = await handle.result()
+        assert (cancelled["status"], cancelled["usage"]["calls"]) == ("cancelled", 1)
         go.touch()
-        assert (await r.client.get_workflow_handle(job_workflow(kept)).result())["status"] == "succeeded"
+        succeeded = await r.client.get_workflow_handle(job_workflow(kept)).result()
+        assert (succeeded["status"], succeeded["usage"]) == ("succeeded", cancelled["usage"])
         await session.until(lambda state: not state["jobs"])
         assert await records(r, session, "tell", "told") == {first["turn_id"]: 1}
         async with r.store.read() as conn:
             ended = {job_id: await jobs.get(conn, job_id) for job_id in (kept, stopped)}
         assert [job and job.status for job in ended.values()] == ["succeeded", "cancelled"]
+        assert [job and job.usage["calls"] for job in ended.values()] == [1, 1]
