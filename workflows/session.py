@@ -159,6 +159,7 @@ class SessionWorkflow:
         if self._input.snapshot:
             return
         if workflow.info().workflow_id != session_workflow(self._input.session_id):
+            attributes.status("failed")
             raise TurnwrightError(
                 Code.SESSION_ID,
                 f"session {self._input.session_id!r} cannot run as {workflow.info().workflow_id!r}",
@@ -177,6 +178,7 @@ class SessionWorkflow:
             opened = await effects.open_session(request, wire.OpenedSession)
         except ActivityError as error:
             _pass_on_cancellation(error)
+            attributes.status("failed")
             raise effects.refused(effects.failure_of(error)) from error
         self._state.opened(opened.clock)
         for turn_id in opened.orphans:  # nobody else would ever answer or stop them

@@ -11,11 +11,13 @@ import pytest
 from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHandle
+from temporalio.service import RPCError
 
 from client.api import Turnwright
+from kernel.errors import TurnwrightError
 from kernel.wire import names
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.packages import story_with
+from tests.support.packages import function, story_with
 from tests.support.rig import Rig, SessionDriver, rig
 from tests.turns.builders import OK, Fn, entry, package, tool, until
 
@@ -119,6 +121,32 @@ async def test_a_session_says_what_it_plays(tmp_path: Path) -> None:
         described = await r.client.get_workflow_handle("session/night-train").describe()
         assert await described.static_summary() == "session night-train"
         assert await described.static_details() == "packages: tale"
+
+
+async def test_the_status_of_a_session_says_how_far_its_opening_came(tmp_path: Path) -> None:
+    broken = {**function(OK), "handler.py": "import nothing_of_that_name\n"}
+    async with (
+        rig(tmp_path, packages={"broken": broken}, start_worker=False) as r,
+        await Turnwright.connect(r.settings) as turnwright,
+    ):
+        opening = asyncio.ensure_future(turnwright.new_session("night-train", ["broken"]))
+        handle = r.client.get_workflow_handle("session/night-train")
+
+        async def status() -> str | None:
+            try:
+                return (await attributes(handle)).get(names.ATTRIBUTE_STATUS)
+            except RPCError:
+                return None  # not started yet
+
+        found = [await until(status, bool)]
+        async with r.polling():
+            with pytest.raises(TurnwrightError, match="nothing_of_that_name"):
+                await opening
+        found.append(await until(status, lambda now: now not in found))
+    assert found == ["opening", "failed"]
+    document = (Path(__file__).parents[2] / "docs" / "temporal-interface.md").read_text()
+    (row,) = (line for line in document.splitlines() if line.startswith("| `TurnwrightStatus` | Session |"))
+    assert [f"`{one}`" in row for one in found] == [True, True]
 
 
 async def test_a_timer_says_what_it_waits_for(tmp_path: Path) -> None:
