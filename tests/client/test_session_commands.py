@@ -1,0 +1,180 @@
+"""The commands that talk to a session, against a real one: what they print, and the status they end with."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from client.cli import app
+from tests.support.beside import Beside, beside
+from tests.support.model_server import Call, Reply
+from tests.support.packages import STORY, story_with
+from tests.support.rig import SessionDriver
+from tests.turns.builders import Fn, entry, package, tool
+
+pytestmark = pytest.mark.slow
+
+DARES = story_with(
+    "{plugin: [act]}",
+    entry(tool("act", 'return "did it"', needs_approval=True, risk="write")),
+    "  tools: [{ name: act, needsApproval: true, risk: write }]\n",
+)
+WORKS = package(
+    look=Fn(
+        "{trigger: {type: manual}}",
+        'return {"outcome": "success", "value": {"seen": ctx.manual_payload}}',
+    ),
+    fall=Fn("{trigger: {type: manual}}", 'raise ValueError("the floor gives way")'),
+    tidy=Fn("{stage: post-turn, detached: {settle: true}}", more="effects: {reads: []}\n"),
+)
+ASKS = [Call(name="act", arguments='{"what":"jump"}', id="c1")]
+SCRIPT = [
+    Reply(tool_calls=ASKS, when="I dare to jump."),
+    Reply(tool_calls=ASKS, when="I hardly dare."),
+    Reply(text="So it is.", times=0),
+]
+
+
+@dataclass
+class Terminal:
+    """Types commands; each must end with the status that is expected of it."""
+
+    beside: Beside
+
+    def type(self, *words: str, status: int = 0) -> str:
+        """What a command prints on stdout; nothing may be said on stderr by one that ends well."""
+        answer = CliRunner().invoke(app, list(words), env=self.beside.environ)
+        assert answer.exit_code == status, answer.output
+        assert status or answer.stderr == ""
+        return answer.stdout
+
+    def json(self, *words: str, status: int = 0) -> Any:
+        """The one document that a command prints with --json."""
+        return json.loads(self.type(*words, "--json", status=status))
+
+    def refused(self, *words: str, status: int, code: str) -> None:
+        """A refusal: told to people on stderr alone, and to programs on stdout too."""
+        plain = CliRunner().invoke(app, list(words), env=self.beside.environ)
+        assert (plain.exit_code, plain.stdout) == (status, "")
+        assert plain.stderr.startswith(f"error: {code}: ")
+        assert self.json(*words, status=status)["error"]["code"] == code
+
+    def asked(self, session: str) -> str:
+        """The ref of the question that a session waits with, once it stands in the inbox."""
+        handle = self.beside.rig.client.get_workflow_handle(f"session/{session}")
+        driver = SessionDriver(self.beside.rig, session, handle)
+        self.beside.ask(driver.until(lambda state: any(a["status"] == "open" for a in state["approvals"])))
+        while not (found := self.json("inbox", "--session", session)):
+            pass
+        return str(found[0]["ref"])
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """One server, worker and store for all commands; each test has a session of its own."""
+    packages = {"tale": STORY, "dares": DARES, "works": WORKS}
+    with beside(tmp_path_factory.mktemp("rig"), packages=packages, script=SCRIPT) as standing:
+        yield Terminal(standing)
+
+
+def test_a_session_is_listed_paused_resumed_and_ended(terminal: Terminal) -> None:
+    assert terminal.type("session", "new", "days", "--package", "tale") == "session days is active\n"
+    terminal.refused("session", "new", "days", status=3, code="session.exists")
+    (listed,) = [one for one in terminal.json("session", "list") if one["session_id"] == "days"]
+    assert (listed["status"], listed["turns"], listed["packages"]) == ("active", 0, ["tale"])
+    assert re.search(r"^days +active +0 +tale +\d{4}-", terminal.type("session", "list"), re.MULTILINE)
+    assert terminal.type("session", "pause", "days") == "session days is paused\n"
+    assert "session days: paused" in terminal.type("session", "show", "days")
+    assert terminal.json("session", "resume", "days") == {"status": "active", "ending": False}
+    assert terminal.json("session", "pause", "days") == {"status": "paused", "ending": False}
+    assert terminal.type("session", "resume", "days") == "session days is active\n"
+    assert terminal.type("session", "end", "days") == "session days ends\n"
+    terminal.refused("session", "end", "days", status=3, code="session.ended")
+    terminal.refused("session", "pause", "nights", status=4, code="session.unknown")
+
+
+def test_a_session_is_changed_from_the_next_turn_on(terminal: Terminal) -> None:
+    terminal.type("session", "new", "change", "--package", "tale")
+    changed = terminal.type("session", "set", "change", "--package", "tale", "--package", "works")
+    assert changed == "in force as revision 1\n"
+    bound = terminal.json("session", "set", "change", "--bind", "story=plugin", "--locale", "de")
+    assert bound == {"revision": 2, "in_force": True}
+    (listed,) = [one for one in terminal.json("session", "list") if one["session_id"] == "change"]
+    assert listed["packages"] == ["tale", "works"]
+    terminal.refused("session", "set", "change", "--package", "gone", status=4, code="package.unknown")
+    terminal.refused("session", "set", "change", "--bind", "story=gone", status=3, code="model.unconfigured")
+
+
+def test_a_manual_runtime_is_run_and_its_turn_looked_at(terminal: Terminal) -> None:
+    terminal.type("session", "new", "run", "--package", "works")
+    shown = terminal.type("run", "run", "works/look", "--payload", '{"n": 3}', "--wait")
+    assert '"seen": {' in shown
+    result = terminal.json("run", "run", "works/look", "--payload", "[7]", "--action-id", "a", "--wait")
+    assert (result["status"], result["output"]) == ("committed", {"seen": [7]})
+    receipt = terminal.json("run", "run", "works/look", "--action-id", "a")
+    assert receipt["turn_id"] == result["turn_id"]
+    assert receipt["workflow_id"] in terminal.type("run", "run", "works/look", "--action-id", "a")
+    failed = terminal.json("run", "run", "works/fall", "--wait", status=6)
+    assert failed["runs"][0]["status"] == "failed"
+    terminal.refused("run", "run", "works/gone", "--wait", status=6, code="runtime.unknown")
+
+
+def test_a_turn_is_shown_and_drawn_by_its_id_and_its_workflow_id(terminal: Terminal) -> None:
+    terminal.type("session", "new", "look", "--package", "tale", "--package", "works")
+    result = terminal.json("submit", "look", "I look.", "--wait")
+    turn, workflow_id = result["turn_id"], f"turn/look/{result['turn_id']}"
+    shown = terminal.type("turn", "show", turn)
+    assert shown.startswith(f"turn {turn} of look: committed\naction ")
+    assert "So it is." in shown
+    record = terminal.json("turn", "show", workflow_id)
+    assert (record["status"], record["messages"][0]["text"]) == ("committed", "I look.")
+    drawn = terminal.type("turn", "graph", workflow_id)
+    assert drawn.startswith(f"turn {turn} of look: committed, logical turn 1\nnarrative\n  ✓ tale ")
+    assert {node["runtime_id"] for node in terminal.json("turn", "graph", turn)["nodes"]} >= {"tale"}
+    assert terminal.type("turn", "graph", turn, "--format", "mermaid").startswith("flowchart ")
+    for command in ("show", "graph", "stop"):
+        terminal.refused("turn", command, "t0", status=4, code="turn.unknown")
+
+
+def test_the_inbox_lists_a_question_and_the_first_answer_wins(terminal: Terminal) -> None:
+    terminal.type("session", "new", "dare", "--package", "dares")
+    terminal.type("submit", "dare", "I dare to jump.", "--action-id", "first")
+    ref = terminal.asked("dare")
+    row = next(line for line in terminal.type("inbox").splitlines() if ref in line)
+    assert re.fullmatch(rf"{ref} +dare +dares +act +{{\"what\":\"jump\"}} +23 h 59 min *", row)
+    assert f"? approval {ref}: dares asks to call act" in terminal.type("session", "show", "dare")
+    assert terminal.type("resolve", ref, "--approve") == f"{ref}: applied\n"
+    assert terminal.json("resolve", ref, "--deny") == {"ref": ref, "outcome": "superseded"}
+    turn = terminal.json("submit", "dare", "I dare to jump.", "--action-id", "first", "--wait")["turn_id"]
+    assert "tool ✓ dares calls act" in terminal.type("turn", "show", turn)
+    terminal.refused("resolve", "a0", "--approve", status=4, code="approval.unknown")
+
+
+def test_a_denied_call_does_not_run(terminal: Terminal) -> None:
+    terminal.type("session", "new", "coward", "--package", "dares")
+    terminal.type("submit", "coward", "I hardly dare.", "--action-id", "first")
+    ref = terminal.asked("coward")
+    denied = terminal.json("resolve", ref, "--deny", "--note", "Too high.", "--session", "coward")
+    assert denied == {"ref": ref, "outcome": "applied"}
+    turn = terminal.json("submit", "coward", "I hardly dare.", "--action-id", "first", "--wait")["turn_id"]
+    assert "tool ✗ dares calls act" in (shown := terminal.type("turn", "show", turn))
+    assert "[tool.denied]" in shown
+
+
+def test_jobs_are_listed_with_how_they_stand(terminal: Terminal) -> None:
+    terminal.type("session", "new", "jobs", "--package", "tale", "--package", "works")
+    (job,) = terminal.json("submit", "jobs", "I go.", "--wait")["jobs"]
+    terminal.type(
+        "submit", "jobs", "I go on.", "--wait"
+    )  # waits until the job of the turn before has settled
+    listed = terminal.json("jobs", "list", "--session", "jobs")
+    assert [one["status"] for one in listed if one["job_id"] == job["job_id"]] == ["succeeded"]
+    rows = terminal.type("jobs", "list").splitlines()
+    assert rows[0].split() == ["job", "session", "runtime", "status", "reason"]
+    assert any(row.split()[:4] == [job["job_id"], "jobs", "works/tidy", "succeeded"] for row in rows)
