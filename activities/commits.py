@@ -20,7 +20,7 @@ from kernel.binding import story_text
 from kernel.commit.plan import Refusal, Rejected, RunCommit, StagedRun, check_job, check_story, prepare
 from kernel.errors import Code, TurnwrightError
 from kernel.schedule import Graph, build, cascade
-from kernel.wire import names
+from kernel.wire import budgets, names
 from kernel.wire.base import Json, outline
 from kernel.wire.ids import job_id_for
 from kernel.wire.turn import (
@@ -314,7 +314,7 @@ class _Transaction:
             status="committed",
             logical_turn=self._generation.logical_turn,
             completed_player_turns=clock,
-            runs=self._outcomes(),
+            runs=budgets.outcomes(self._outcomes()),
             committed=self._applier.counts,
             usage=usage,
             **{name: value for name, value in given.items() if value},

@@ -31,6 +31,7 @@ _REFUSALS = {
     Code.TOOL_DENIED: "A person denied this call.",
     Code.TOOL_EXPIRED: "Nobody approved this call in time; it was not executed.",
     Code.TOOL_CANCELLED: "This call was withdrawn; it was not executed.",
+    Code.SESSION_QUEUE_FULL: "Nobody could be asked to approve this call; it was not executed.",
 }
 
 

@@ -133,6 +133,7 @@ class AgentWorkflow:
             "denied": Code.TOOL_DENIED,
             "expired": Code.TOOL_EXPIRED,
             "withdrawn": Code.TOOL_CANCELLED,
+            "refused": Code.SESSION_QUEUE_FULL,
         }
         refused = refusals.get(answer.status)
         return call.model_copy(update={"refused": refused, "note": answer.note}) if refused else call

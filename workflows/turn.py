@@ -12,7 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from kernel.errors import Code
     from kernel.schedule import Graph, Node, Progress, build, subscribers
     from kernel.schedule.hooks import TurnEvent
-    from kernel.wire import names
+    from kernel.wire import budgets, names
     from kernel.wire.agent import AgentInput
     from kernel.wire.base import outline
     from kernel.wire.failure import Failure
@@ -82,6 +82,9 @@ class TurnWorkflow:
     @workflow.query(name=names.GRAPH)
     def graph(self) -> GraphView:
         """Every node with its state, and the edges between them."""
+        return budgets.graph_view(self._view())
+
+    def _view(self) -> GraphView:
         graph = self._progress.graph
         return GraphView(
             turn_id=self._input.turn_id,
@@ -230,4 +233,4 @@ class TurnWorkflow:
         return f"{node.plan.stage or 'manual'} · {node.runtime_id}"
 
     def _show(self) -> None:
-        workflow.set_current_details(pictures.turn(self.graph()))
+        workflow.set_current_details(pictures.turn(self._view()))

@@ -17,6 +17,7 @@ from kernel.errors import Code, TurnwrightError
 from kernel.schedule.gate import Run, Skip, Wait, gate
 from kernel.schedule.nodes import Graph, StageBatch
 from kernel.schedule.reasons import SkipReason
+from kernel.wire import budgets
 from kernel.wire.base import outline
 from kernel.wire.nodes import NodeState
 from kernel.wire.turn import RunOutcome, RunStatus
@@ -120,7 +121,7 @@ class Progress:
 
     def outcomes(self) -> tuple[RunOutcome, ...]:
         """The settled nodes in commit order: by stage, topological, ties by code point."""
-        return tuple(
+        return budgets.outcomes(
             RunOutcome(
                 runtime_id=state.runtime_id,
                 status=_SETTLED[state.status],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kernel.errors import Code, TurnwrightError
 from kernel.session import orders
+from kernel.wire import budgets
 from kernel.wire.approvals import Answer, Approval
 from kernel.wire.base import outline
 from kernel.wire.failure import Failure
@@ -36,6 +37,12 @@ from kernel.wire.turn import JobRef, Origin, TurnResult
 KEPT_ACTIONS = 64
 KEPT_APPROVALS = 64
 KEPT_NOTICES = 16
+MAX_APPROVALS = 64
+"""Most approvals of a session that are open at once."""
+
+MAX_CARRIED_JOBS = 48
+"""Most jobs that fit into a snapshot beside all else; with more, the session goes on in the same run."""
+
 JOB_GRACE_S = 60.0
 """How long past its limits, and then past each question, a job may stay silent before Session asks for it."""
 
@@ -123,10 +130,7 @@ class SessionState:
     def report(self, report: Report) -> None:
         """Record what a turn or a job tells."""
         if report.approval_opened and report.approval_opened.ref not in self.approvals:
-            # Set, so that it is written: whoever reads `state` elsewhere does not know our defaults.
-            approval = report.approval_opened.model_copy(update={"status": "open"})
-            self.approvals[approval.ref] = approval
-            self._outbox.append(orders.NoteApproval(approval))
+            self._ask(report.approval_opened)
         if report.job_ended:
             self.job_ended(report.job_ended)
 
@@ -180,7 +184,7 @@ class SessionState:
             return None
         if self.configures:
             return orders.Apply(self.revision + 1, self.configures[0])
-        if self._renew and not self._outbox:
+        if self._renew and not self._outbox and len(self.jobs) <= MAX_CARRIED_JOBS:
             return orders.ContinueAsNew()
         if self.queue and self.status == "active" and self._settled(now):
             return orders.StartTurn(self.queue[0])
@@ -309,7 +313,7 @@ class SessionState:
 
     def view(self) -> SessionView:
         """The answer of the `state` query."""
-        return SessionView(
+        view = SessionView(
             session_id=self.session_id,
             status=self.status,
             phase=self.clock.phase,
@@ -322,10 +326,11 @@ class SessionState:
             revision=self.revision,
             notices=tuple(self.notices),
         )
+        return budgets.session_view(view)
 
     def snapshot(self) -> SessionSnapshot:
         """What the next run of the workflow needs; `next` first empties everything that is large."""
-        return SessionSnapshot(
+        whole = SessionSnapshot(
             incarnation=self.incarnation,
             status=self.status,
             clock=self.clock,
@@ -338,6 +343,7 @@ class SessionState:
             last_turn=self.last_turn,
             ending=self.ending,
         )
+        return budgets.snapshot(whole)
 
     # Inner workings
 
@@ -371,6 +377,18 @@ class SessionState:
     def _request_stop(self, reason: str) -> None:
         if self.running:
             self._stop = orders.StopTurn(self.running.turn_id, reason)
+
+    def _ask(self, approval: Approval) -> None:
+        """Open an approval; past the cap its call is answered at once (spec: plugin-model §25)."""
+        if len(self.waiting_for()) >= MAX_APPROVALS:
+            note = f"{MAX_APPROVALS} questions of this session are open"
+            answer = Answer(ref=approval.ref, status="refused", note=note)
+            self._outbox.append(orders.Forward(approval.workflow_id, answer))
+            return
+        # Set, so that it is written: whoever reads `state` elsewhere does not know our defaults.
+        opened = approval.model_copy(update={"status": "open"})
+        self.approvals[opened.ref] = opened
+        self._outbox.append(orders.NoteApproval(opened))
 
     def _close(self, approval: Approval, answer: Answer) -> None:
         closed = approval.model_copy(update={"status": answer.status})

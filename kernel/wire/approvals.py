@@ -32,9 +32,9 @@ class Approval(Wire):
 
 
 class Answer(Wire):
-    """What a person, or the deadline, said to an approval."""
+    """What a person, or the deadline, said to an approval; `refused`: too many are open, nobody was asked."""
 
     ref: str
-    status: Literal["approved", "denied", "expired", "withdrawn"]
+    status: Literal["approved", "denied", "expired", "withdrawn", "refused"]
     note: Outline = ""
     actor: Outline = ""

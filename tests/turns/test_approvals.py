@@ -10,6 +10,8 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
+from kernel.errors import Code
+from kernel.session.state import MAX_APPROVALS
 from kernel.wire import names
 from kernel.wire.ids import session_workflow
 from link.connect import connect
@@ -115,6 +117,22 @@ async def test_a_denial_is_a_result_that_the_model_sees(tmp_path: Path) -> None:
         assert await records(r, session, "tale", "done") == {}
         assert "tool.denied" in answers(r, 2)[0]
         assert "Too high." in answers(r, 2)[0]
+
+
+async def test_a_call_past_the_cap_of_open_approvals_is_refused_by_name_and_asks_nobody(
+    tmp_path: Path,
+) -> None:
+    calls = [f"c{number:02}" for number in range(MAX_APPROVALS + 1)]
+    async with rig(tmp_path, packages={"tale": TALE}, model=ModelServer([acts(*calls), END])) as r:
+        session = await r.session(packages=["tale"])
+        receipt = await session.submit("go")
+        refs = await asked_for(session, MAX_APPROVALS)
+        for ref in refs.values():
+            assert await resolve(session, ref, "deny") == "applied"
+        assert (await session.result(receipt))["status"] == "committed"
+        [refused] = [answer for answer in answers(r, 2) if Code.SESSION_QUEUE_FULL in answer]
+        assert "64 questions of this session are open" in refused
+        assert set(await inbox(r, session)) == set(refs.values())
 
 
 async def test_a_plain_signal_answers_as_the_update_does(tmp_path: Path) -> None:

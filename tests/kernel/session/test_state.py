@@ -10,6 +10,7 @@ from kernel import session as decide
 from kernel.errors import Code, TurnwrightError
 from kernel.session import SessionState
 from kernel.session.checks import MAX_PENDING, MAX_QUEUE
+from kernel.session.state import KEPT_APPROVALS, MAX_APPROVALS, MAX_CARRIED_JOBS
 from kernel.wire.approvals import Approval
 from kernel.wire.failure import Failure
 from kernel.wire.ids import turn_id_for
@@ -418,17 +419,40 @@ def test_the_snapshot_carries_everything_over() -> None:
 def test_withdrawn_approvals_are_forgotten_too() -> None:
     state = fresh()
     turn_id = started(state)
-    for number in range(200):
+    for number in range(2 * MAX_APPROVALS - 1):
         state.report(Report(approval_opened=approval(ref=f"r{number}", turn_id=turn_id)))
+        if number % 2:
+            state.resolve(Resolve(ref=f"r{number}", decision="deny"))
     state.turn_ended(committed(turn_id))
-    assert len(state.approvals) == 64
+    assert len(state.approvals) == KEPT_APPROVALS
 
 
-def test_a_full_snapshot_stays_small() -> None:
+def test_an_approval_past_the_cap_is_answered_at_once_and_never_opens() -> None:
     state = fresh()
-    for number in range(200):
-        state.report(Report(approval_opened=approval(ref=f"r{number}", arguments="x" * 300)))
-        state.resolve(Resolve(ref=f"r{number}", decision="deny"))
-    for number in range(MAX_QUEUE):
-        submit(state, f"a{number}" + "y" * 150)
-    assert len(state.snapshot().model_dump_json(exclude_unset=True)) < 64 * 1024
+    for number in range(MAX_APPROVALS + 1):
+        state.report(Report(approval_opened=approval(ref=f"r{number}")))
+    late = f"r{MAX_APPROVALS}"
+    assert late not in state.approvals
+    for _ in range(MAX_APPROVALS):
+        noted = state.next(NOW)
+        assert isinstance(noted, decide.NoteApproval)
+        state.noted(noted)
+    told = state.next(NOW)
+    assert isinstance(told, decide.Forward)
+    assert (told.answer.ref, told.answer.status) == (late, "refused")
+    state.noted(told)
+    state.resolve(Resolve(ref="r0", decision="deny"))
+    state.report(Report(approval_opened=approval(ref=late)))
+    assert state.approvals[late].status == "open"
+
+
+def test_a_session_with_more_jobs_than_a_snapshot_holds_goes_on_in_the_same_run() -> None:
+    state = fresh()
+    jobs = tuple(JobRef(job_id=f"j{n}", turn_id="t", runtime_id="p") for n in range(MAX_CARRIED_JOBS + 1))
+    state.turn_ended(committed(started(state), jobs=jobs))
+    for job in jobs:
+        state.job_started(job, NOW)
+    state.renew()
+    assert isinstance(state.next(NOW), decide.Wait)
+    state.job_ended("j0")
+    assert state.next(NOW) == decide.ContinueAsNew()
