@@ -257,7 +257,6 @@ class _Step:
             max_retries=limits.max_retries,
             idle_s=limits.idle_timeout_ms / 1000,
             first_token_s=first / 1000 if first else None,
-            call_s=limits.call_timeout_ms / 1000,
             story=self.spec.story,
         )
 

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from activities.plugins.code import PackageCode
 from activities.plugins.loader import load_package_code
 from kernel.errors import Code, TurnwrightError
-from kernel.manifest import Loaded, Package, Runtime, load_package
+from kernel.manifest import Loaded, Package, Runtime, load_package, unanswerable
 from store import package_files, packages
 from store.engine import Store
 
@@ -110,11 +110,16 @@ class Catalog:
         """Load a package's code before it is activated, so that a session is not made on what cannot run.
 
         Raises:
-            TurnwrightError: `package.load-failed`, with file and line.
+            TurnwrightError: `package.load-failed`, with file and line; `package.unsupported-feature` for a
+                function that may call a tool which needs approval.
         """
         key = source.package.id, source.digest
-        if key not in self._live:
-            await self._once(key, lambda: self._keep(source.digest, source.package, source.files))
+        live = self._live.get(key) or await self._once(
+            key, lambda: self._keep(source.digest, source.package, source.files)
+        )
+        if found := unanswerable(live.package, live.gated):
+            message = "; ".join(f"package {live.package.id!r}: {problem.render()}" for problem in found)
+            raise TurnwrightError(Code.PACKAGE_UNSUPPORTED, message)
 
     async def freeze(self, conn: AsyncConnection, source: Source) -> dict[str, str]:
         """Store a package's content; returns its `{package_id, digest, version}`."""

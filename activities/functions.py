@@ -178,8 +178,6 @@ class FunctionActivities:
             raise TurnwrightError(
                 Code.TOOL_UNAUTHORIZED, f"{name!r} is not a tool of this runtime", accepted=accepted
             )
-        if name in place.live.gated:
-            raise TurnwrightError(Code.NOT_SUPPORTED, f"{name} needs approval, which only agents can ask for")
         if name in BUILTIN_DATA_TOOLS:
             return await builtin(own, name, arguments)
 

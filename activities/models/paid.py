@@ -60,7 +60,6 @@ class Patience:
     max_retries: int
     idle_s: float = 120.0
     first_token_s: float | None = None
-    call_s: float = 120.0
     story: bool = False
 
 
@@ -199,7 +198,7 @@ class ModelCalls:
                     slot.endpoint(),
                     idempotency_key=payer.key,
                     on_event=on_event,
-                    limits=_limits(patience, tries, streamed=request.stream),
+                    limits=_limits(patience, tries),
                 )
             except WireError as error:
                 span.set_status(trace.StatusCode.ERROR, error.code)
@@ -255,13 +254,10 @@ def backoff_s(tries: int, hint_s: float | None) -> float:
     return min(MOST_BACKOFF_S, doubled) * random.uniform(0.5, 1.0)
 
 
-def _limits(patience: Patience, tries: int, *, streamed: bool) -> CallLimits:
+def _limits(patience: Patience, tries: int) -> CallLimits:
     """The limits of one attempt. Spec: plugin-model §11.2 (shares of the time for a first token)."""
-    left = patience.remaining_s
-    if not streamed:
-        return CallLimits(total_s=min(left, patience.call_s))
     first = patience.first_token_s if patience.first_token_s is not None else first_token_s(patience, tries)
-    return CallLimits(first_token_s=min(first, left), idle_s=patience.idle_s)
+    return CallLimits(first_token_s=min(first, patience.remaining_s), idle_s=patience.idle_s)
 
 
 def first_token_s(patience: Patience, tries: int) -> float:

@@ -30,7 +30,7 @@ from kernel.manifest.contributes import (
     Setting,
 )
 from kernel.manifest.diagnostics import Diagnostic, FieldPath, Lines
-from kernel.manifest.features import SUPPORTED_BUILTIN_TOOLS, unsupported
+from kernel.manifest.features import SUPPORTED_BUILTIN_TOOLS, unanswerable, unsupported
 from kernel.manifest.fields import ContractReference, ManifestModel, RuntimeReference, is_contract_id
 from kernel.manifest.frontmatter import Frontmatter, split_frontmatter
 from kernel.manifest.load import load_package
@@ -127,5 +127,6 @@ __all__ = [
     "parse_yaml",
     "read_schema",
     "split_frontmatter",
+    "unanswerable",
     "unsupported",
 ]

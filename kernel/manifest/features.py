@@ -5,7 +5,7 @@ Each entry names a field and what stands for it meanwhile; an entry goes when it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, TypeAlias
 
 from kernel.errors import Code
@@ -44,6 +44,7 @@ _LOOP: Final = {
     "steering": "steering",
     "truncation": "truncation",
     "fallback": "fallback",
+    "call_timeout_ms": "callTimeoutMs",
     "max_recursion_depth": "maxRecursionDepth",
 }
 
@@ -59,13 +60,47 @@ def unsupported(package: Package) -> tuple[Diagnostic, ...]:
         for name, alias in _CONTRIBUTES.items()
         if getattr(contributes, name)
     ]
+    found += [_refuse(package.origin.problem, at, accepted) for at, accepted in _package_wide(package)]
     for runtime in package.runtimes:
         found += [_refuse(runtime.origin.problem, at, accepted) for at, accepted in _used(runtime)]
     return ordered(found)
 
 
+def unanswerable(package: Package, gated: Collection[str]) -> tuple[Diagnostic, ...]:
+    """Name every function that may call a tool which needs approval: only agents can ask for one.
+
+    Args:
+        gated: the tools that need approval, known once the package's code is loaded.
+    """
+    return ordered(
+        runtime.origin.problem(
+            Code.PACKAGE_UNSUPPORTED,
+            ("function", "tools", "plugin"),
+            f"{name} needs approval, which a function cannot ask for in this version",
+            "a tool that needs no approval, or an agent",
+        )
+        for runtime in package.runtimes
+        if runtime.kind == "function"
+        for name in runtime.plugin_tools
+        if name in gated
+    )
+
+
 def _refuse(problem: Callable[..., Diagnostic], at: FieldPath, accepted: str = "") -> Diagnostic:
     return problem(Code.PACKAGE_UNSUPPORTED, at, "is not supported in this version", accepted)
+
+
+def _package_wide(package: Package) -> Used:
+    manifest = package.manifest
+    if manifest.permissions.http:
+        yield ("permissions", "http"), "permissions.http of a function runtime"
+    for index, provided in enumerate(manifest.provides):
+        if provided.default:
+            yield ("provides", index, "default"), "false"
+    for name, data in manifest.contributes.data.items():
+        for option in ("search", "version"):
+            if getattr(data, option) is not None:
+                yield ("contributes", "data", name, option), f"no {option}"
 
 
 def _used(runtime: Runtime) -> Used:
@@ -76,6 +111,8 @@ def _used(runtime: Runtime) -> Used:
         yield ("guard",), "no guard"
     if manifest.agent is not None:
         yield from _agent(manifest.agent)
+    if manifest.kind == "agent" and manifest.permissions.http:
+        yield ("permissions", "http"), "permissions.http of a function runtime"
     if manifest.function is not None and manifest.function.tools is not None:
         yield from _builtin_tools("function", manifest.function.tools.builtin)
         if manifest.function.tools.defer is not None:

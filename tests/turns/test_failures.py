@@ -14,7 +14,7 @@ from store import exports, messages, state
 from tests.support.model_server import ModelServer, Reply
 from tests.support.packages import STORY, function
 from tests.support.rig import rig
-from tests.turns.builders import OK, Fn, ended, package, reason, records, topics
+from tests.turns.builders import OK, Fn, ended, entry, package, reason, records, tool, topics
 
 pytestmark = pytest.mark.slow
 
@@ -304,6 +304,28 @@ async def test_a_package_whose_code_does_not_load_makes_no_session(
         revision = (await good.update("configure", {"packages": ["tale", "broken"]}))["revision"]
         view = await good.until(lambda view: view["revision"] == revision)
         assert [notice["code"] for notice in view["notices"]] == [Code.PACKAGE_LOAD]
+
+
+async def test_a_function_that_may_call_a_tool_which_needs_approval_is_not_activated(tmp_path: Path) -> None:
+    files = {
+        "server/__init__.py": entry(tool("act", "return 1", needs_approval=True), tool("look", "return 2"))
+    }
+    packages = {
+        name: package(
+            "contributes: { tools: [act, look] }\n",
+            files,
+            ask=Fn("{stage: pre-turn}", function=f"{{tools: {{plugin: [{called}]}}}}"),
+        )
+        for name, called in (("bold", "act"), ("meek", "look"))
+    }
+    async with rig(tmp_path, packages=packages) as r:
+        refused, taken = await r.session(packages=["meek", "bold"]), await r.session(packages=["meek"])
+        with pytest.raises(WorkflowFailureError) as failed:
+            await refused.handle.result()
+        assert isinstance(failed.value.cause, ApplicationError)
+        assert failed.value.cause.type == Code.PACKAGE_UNSUPPORTED
+        assert "function.tools.plugin: act needs approval" in failed.value.cause.message
+        assert ended(await taken.play("go")) == {"meek/ask": "success"}
 
 
 async def test_messages_of_a_function_reach_the_model_and_wrong_ones_fail_by_name(tmp_path: Path) -> None:

@@ -176,6 +176,7 @@ def test_fact_index_names_what_does_not_run_yet() -> None:
     found = unsupported(package(FACT_INDEX, "fact-index"))
     assert [(problem.file, problem.path) for problem in found] == [
         ("PLUGIN.md", "contributes.hooks"),
+        ("runtimes/extract/RUNTIME.md", "permissions.http"),
         ("runtimes/extract/RUNTIME.md", "agent.loop.profile"),
         ("runtimes/extract/RUNTIME.md", "agent.loop.finalizer"),
         ("runtimes/guard/RUNTIME.md", "schedule.subagentOnly"),

@@ -16,6 +16,7 @@ FILES = {
     "guard.py": b"",
     "s.json": b'{"type": "object"}',
 }
+HTTP = {"http": [{"origin": "https://a.io"}]}
 DATASET = {"coins": {"namespace": "purse", "schema": "./s.json"}}
 
 
@@ -74,11 +75,18 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (loop(truncation="reject"), "runtime.agent.loop.truncation"),
     (loop(fallback="fail"), "runtime.agent.loop.fallback"),
     (loop(finalizer={"maxSteps": False}), "runtime.agent.loop.finalizer"),
+    (loop(callTimeoutMs=500), "runtime.agent.loop.callTimeoutMs"),
     (loop(maxRecursionDepth=1), "runtime.agent.loop.maxRecursionDepth"),
     (loop(corrections={"review": 0}), "runtime.agent.loop.corrections.review"),
     (loop(corrections={"loopPerturbation": 0}), "runtime.agent.loop.corrections.loopPerturbation"),
     (runtime(function={"tools": {"builtin": ["emit-event"]}}), "runtime.function.tools.builtin[0]"),
     (runtime(function={"tools": {"defer": True}}), "runtime.function.tools.defer"),
+    (runtime(permissions=HTTP), "runtime.permissions.http"),
+    (runtime(agent={}, permissions=HTTP), "runtime.permissions.http"),
+    ({"permissions": HTTP}, "permissions.http"),
+    ({"provides": ["a@1", {"contract": "b@1", "default": True}]}, "provides[1].default"),
+    ({"contributes": {"data": {"d": {"search": {"text": ["t"]}}}}}, "contributes.data.d.search"),
+    ({"contributes": {"data": {"d": {"version": 1}}}}, "contributes.data.d.version"),
     ({"contributes": {"actions": ["a"]}}, "contributes.actions"),
     ({"contributes": {"commands": [{"name": "c"}]}}, "contributes.commands"),
     ({"contributes": {"services": ["a@1"]}}, "contributes.services"),
@@ -132,7 +140,6 @@ SUPPORTED: list[dict[str, Any]] = [
             "tools": {"builtin": ["plugin-data-set", "plugin-data-delete"]},
             "loop": {
                 "timeoutMs": 1000,
-                "callTimeoutMs": 500,
                 "idleTimeoutMs": 1,
                 "firstTokenTimeoutMs": 1,
                 "maxSteps": 2,
@@ -144,14 +151,15 @@ SUPPORTED: list[dict[str, Any]] = [
     ),
     loop(stream=True),
     runtime(function={"timeoutMs": 5, "model": "memory", "tools": {"builtin": ["plugin-data-get"]}}),
-    runtime(effects={"writes": ["state:*"]}, permissions={"http": [{"origin": "https://a.io"}]}),
+    runtime(effects={"writes": ["state:*"]}, function={}, permissions=HTTP),
     {
         "version": "0.1.0",
         "contributes": {
             "tools": ["t"],
-            "data": {"d": {"schema": "./s.json"}},
+            "data": {"d": {"schema": "./s.json", "authoring": {"title": "Notes"}}},
             "events": [{"topic": "a.b"}],
         },
+        "provides": ["b@1"],
         "contracts": {"a@1": {"schema": "./s.json"}},
     },
 ]
