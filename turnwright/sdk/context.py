@@ -1,6 +1,8 @@
 """The contexts that functions, guards and tools receive.
 
-Everything in them is a copy: changing it changes nothing outside. Spec: plugin-model §13, §23, §24.
+Everything in them is a copy: changing it changes nothing outside. A capability that a run may lack is None,
+and code asks first; what no run of this version has is refused by name. Spec: plugin-model §13, §17, §23,
+§24.
 """
 
 from __future__ import annotations
@@ -8,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 
+from kernel.errors import Code
 from kernel.wire.host import StaticContext
 from turnwright.sdk.clients import (
     Call,
@@ -24,6 +27,7 @@ from turnwright.sdk.clients import (
     Tell,
     Tools,
 )
+from turnwright.sdk.errors import ToolError
 from turnwright.sdk.seeded import SeededRandom
 
 
@@ -59,13 +63,29 @@ class Context:
     state: SessionState
     logger: Logger
 
+    @property
+    def services(self) -> NoReturn:
+        """Services are not in this version."""
+        raise _later("services")
+
+    @property
+    def world(self) -> NoReturn:
+        """The world is not in this version."""
+        raise _later("world")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ToolContext(Context):
     """`ctx` of a tool: `async def handler(args, ctx)`.
 
     Writes of `plugin_data` are staged as the calling run's proposals and share its fate.
+
+    Attributes:
+        gateway, utils: None; the models and permissions of the calling run are its own.
     """
+
+    gateway: None = None
+    utils: None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +105,7 @@ class FunctionContext(Context):
         progress: tells people how far the run is.
         gateway: models; None where the run has none.
         utils: requests; None where the runtime declares no `permissions.http`.
-        services, agents, images, speech, music, media: None in this version.
+        agents, images, speech, music, media: None in this version.
     """
 
     player_message: str | None
@@ -97,12 +117,15 @@ class FunctionContext(Context):
     progress: Progress
     gateway: Gateway | None
     utils: Network | None
-    services: None = None
     agents: None = None
     images: None = None
     speech: None = None
     music: None = None
     media: None = None
+
+    async def recursive_call(self, *_: Any, **__: Any) -> NoReturn:
+        """Nested runs are not in this version."""
+        raise _later("recursive_call")
 
 
 def tool_context(static: StaticContext, call: Call, tell: Tell, signal: Signal) -> ToolContext:
@@ -124,6 +147,10 @@ def function_context(static: StaticContext, call: Call, tell: Tell, signal: Sign
         gateway=Gateway(call) if static.gateway else None,
         utils=Network(call) if static.http else None,
     )
+
+
+def _later(what: str) -> ToolError:
+    return ToolError(Code.NOT_SUPPORTED, f"ctx.{what} is not in this version")
 
 
 def _shared(static: StaticContext, call: Call, tell: Tell, signal: Signal) -> dict[str, Any]:

@@ -41,7 +41,7 @@ async def test_a_result_shares_nothing_with_the_code(tmp_path: Path) -> None:
 async def test_the_context_holds_what_the_host_sent(tmp_path: Path) -> None:
     body = """return [ctx.plugin_id, ctx.logical_turn, ctx.player_message, ctx.now.isoformat(),
         ctx.messages[0]['text'], ctx.inputs['narrative']['value'][0]['text'],
-        ctx.gateway, ctx.utils, ctx.services, ctx.signal.aborted]"""
+        ctx.gateway, ctx.utils, ctx.agents, ctx.signal.aborted]"""
     assert await run(tmp_path, body) == [
         *("demo", 3, "I knock.", "2023-11-14T22:13:20+00:00", "I knock.", "Rain."),
         *(None, None, None, False),

@@ -24,8 +24,11 @@ class Args(BaseModel):
 async def greet(args, ctx):
     if args.name == "nobody":
         raise ToolError("unavailable", "nobody is there")
+    if args.name == "everybody":
+        return ctx.world.characters
     await ctx.plugin_data.set("met", args.name, {"turn": ctx.logical_turn})
-    return {"_text": f"Hello {args.name}", "state": await ctx.state.get("/mood")}
+    state = await ctx.state.get("/mood")
+    return {"_text": f"Hello {args.name}", "state": state, "absent": [ctx.gateway, ctx.utils]}
 def register(host):
     host.register_tool(name="greet", description="Greets.", parameters=Args, handler=greet)
 """
@@ -59,6 +62,9 @@ async def refuse(params: dict[str, Any]) -> Any:
         ("raise ToolError('tool.denied', 'no')", Code.TOOL_DENIED, "no"),
         ("raise ToolError('conflict', 'taken')", Code.RUNTIME_FAILED, "taken"),
         ("raise ToolError('turn.rejected', 'mine')", Code.RUNTIME_FAILED, "mine"),
+        ("ctx.services.discover('a@1')", Code.NOT_SUPPORTED, "ctx.services is not in this version"),
+        ("ctx.world.characters", Code.NOT_SUPPORTED, "ctx.world is not in this version"),
+        ("await ctx.recursive_call('x')", Code.NOT_SUPPORTED, "ctx.recursive_call is not in this version"),
         ("await ctx.tools.call('x')", Code.HANDLER_CAPABILITY, "'tools.call' is not available"),
         ("await ctx.state.get('/')", Code.MODEL_UNCONFIGURED, "no slot (accepted: configure it)"),
     ],
@@ -255,7 +261,7 @@ async def test_a_tool_gets_its_model_and_stages_writes(tmp_path: Path) -> None:
 
     methods = {"plugin_data.set": write, "state.get": answers("calm")}
     result = await invoke(code, call("tool", ENTRY, "greet", {"name": "Mara"}), methods, timeout_s=1)
-    assert result == {"_text": "Hello Mara", "state": "calm"}
+    assert result == {"_text": "Hello Mara", "state": "calm", "absent": [None, None]}
     assert staged == [{"namespace": "met", "key": "Mara", "value": {"turn": 3}}]
 
 
@@ -264,6 +270,7 @@ async def test_a_tool_gets_its_model_and_stages_writes(tmp_path: Path) -> None:
     [
         ("greet", {"name": 5}, Code.TOOL_VALIDATION, "name: Input should be a valid string"),
         ("greet", {"name": "nobody"}, Code.TOOL_FAILED, "nobody is there"),
+        ("greet", {"name": "everybody"}, Code.NOT_SUPPORTED, "ctx.world is not in this version"),
         ("great", {}, Code.TOOL_UNKNOWN, "registers no tool 'great'"),
     ],
 )
