@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from kernel.wire.turn import RunResult
 
 from workflows import attributes, effects
+from workflows.seats import seat
 
 
 @workflow.defn(name=names.AGENT, failure_exception_types=[Exception])
@@ -63,12 +64,15 @@ class AgentWorkflow:
             **({"upstream": run.upstream} if step.step == 1 and run.upstream else {}),
             remaining_ms=remaining_ms,
         )
+        await seat(run.hooks, "PreLLMCall")
         try:
-            return await effects.ask_model(call, ModelStep, f"{run.runtime_id} · model call {step.step}")
+            reply = await effects.ask_model(call, ModelStep, f"{run.runtime_id} · model call {step.step}")
         except ActivityError as error:
             if effects.is_cancelled(error):
                 raise
             return ModelStep(finish="error", failed=effects.failure_of(error))
+        await seat(run.hooks, "PostLLMResponse")
+        return reply
 
     async def _run_tools(self, step: RunTools) -> list[ToolOutcome]:
         """Built-in data tools in call order, all others at once; results in call order (DECISIONS 12)."""
@@ -92,6 +96,12 @@ class AgentWorkflow:
         return outcomes
 
     async def _run_tool(self, step: int, planned: PlannedCall) -> ToolOutcome:
+        await seat(self._input.hooks, "PreToolUse")  # before anybody is asked: a hook may change the call
+        outcome = await self._use_tool(step, planned)
+        await seat(self._input.hooks, "PostToolUse")
+        return outcome
+
+    async def _use_tool(self, step: int, planned: PlannedCall) -> ToolOutcome:
         call = RunTool(
             **self._place,
             step=step,

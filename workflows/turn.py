@@ -10,18 +10,17 @@ from temporalio.exceptions import ApplicationError, FailureError
 
 with workflow.unsafe.imports_passed_through():
     from kernel.errors import Code
-    from kernel.schedule import Graph, Node, Progress, build, subscribers
-    from kernel.schedule.hooks import TurnEvent
+    from kernel.schedule import Graph, Node, Progress, build
     from kernel.wire import budgets, names
     from kernel.wire.agent import AgentInput
     from kernel.wire.base import outline
     from kernel.wire.failure import Failure
+    from kernel.wire.hooks import HookSubscription
     from kernel.wire.ids import agent_workflow, session_workflow
     from kernel.wire.signals import Deliver, Report
     from kernel.wire.turn import (
         CommitTurn,
         GraphView,
-        HookSubscription,
         OpenedTurn,
         RunFunction,
         RunResult,
@@ -30,6 +29,7 @@ with workflow.unsafe.imports_passed_through():
     )
 
 from workflows import attributes, effects, pictures
+from workflows.seats import seat
 
 
 @workflow.defn(name=names.TURN, failure_exception_types=[Exception])
@@ -113,8 +113,8 @@ class TurnWorkflow:
         return effects.refused(failure)
 
     async def _play(self) -> TurnResult:
-        await self._seat("TurnStart")
-        await self._seat("PreSchedule")
+        await seat(self._hooks, "TurnStart")
+        await seat(self._hooks, "PreSchedule")
         for stage in self._progress.stages():
             while not self._progress.stage_done() and self._stop is None:
                 for runtime_id in self._progress.ready(at=effects.now()):
@@ -124,16 +124,11 @@ class TurnWorkflow:
             if self._stop is not None:
                 await self._abandon(f"{stage.stage or 'manual'}: {self._stop}")
                 break
-        await self._seat("TurnStop")
-        await self._seat("PreStateCommit")
-        return await self._commit()
-
-    async def _seat(self, event: TurnEvent) -> None:
-        """Where hooks will sit: nobody subscribed, nothing scheduled."""
-        if found := subscribers(self._hooks, event):
-            raise ApplicationError(
-                f"{found[0].package_id} hooks {event}", type=Code.NOT_SUPPORTED.value, non_retryable=True
-            )
+        await seat(self._hooks, "TurnStop")
+        await seat(self._hooks, "PreStateCommit")
+        result = await self._commit()
+        await seat(self._hooks, "PostStateCommit")
+        return result
 
     async def _next_change(self) -> None:
         seen = self._settled
@@ -147,9 +142,9 @@ class TurnWorkflow:
         """Run one node; every ending is an end state, so that one node never fails the turn."""
         node = self._progress.graph.nodes[runtime_id]
         try:
-            await self._seat("PreRuntime")
+            await seat(self._hooks, "PreRuntime")
             result = await (self._run_agent(node) if node.plan.agent else self._run_function(node))
-            await self._seat("PostRuntime")
+            await seat(self._hooks, "PostRuntime")
         except Exception as error:  # what escapes here would end the node's task unseen, and stall the turn
             failure = effects.failure_of(error)
             stopped = effects.is_cancelled(error)
@@ -186,6 +181,7 @@ class TurnWorkflow:
             runtime_id=node.runtime_id,
             spec=node.plan.agent,
             **({"upstream": upstream} if upstream else {}),
+            **({"hooks": self._hooks} if self._hooks else {}),
         )
         result: RunResult = await workflow.execute_child_workflow(
             names.AGENT,

@@ -10,7 +10,8 @@ from kernel.manifest import Package, Runtime
 from kernel.manifest.agent import Agent, ForcedTool
 from kernel.manifest.fields import ContractReference, RuntimeReference
 from kernel.wire.agent import AgentSpec, ToolFacts
-from kernel.wire.turn import DetachedPlan, Edge, HookSubscription, InputEdge, PlanInput, RuntimePlan
+from kernel.wire.hooks import HookSubscription
+from kernel.wire.turn import DetachedPlan, Edge, InputEdge, PlanInput, RuntimePlan
 
 
 def plan_input(

@@ -9,6 +9,7 @@ from pydantic import Field
 from kernel.errors import Code
 from kernel.wire.base import Outline, Wire
 from kernel.wire.failure import Failure
+from kernel.wire.hooks import HookSubscription
 from kernel.wire.usage import UsageTotals
 
 Finish = Literal["stop", "length", "tool_calls", "content_filter", "error", "other"]
@@ -58,7 +59,12 @@ class AgentSpec(Wire):
 
 
 class AgentInput(Wire):
-    """Starts an agent run. `upstream`: runtimes whose success this run may read."""
+    """Starts an agent run.
+
+    Attributes:
+        upstream: runtimes whose success this run may read.
+        hooks: who listens to the run's moments, as registered; not written while nobody does.
+    """
 
     session_id: str
     turn_id: str
@@ -66,6 +72,7 @@ class AgentInput(Wire):
     spec: AgentSpec
     upstream: tuple[str, ...] = ()
     call: str | None = None
+    hooks: tuple[HookSubscription, ...] = ()
 
 
 Nudge = Literal["tool-use", "loop", "empty-reply", "output-repair", "final-answer", "shorter"]

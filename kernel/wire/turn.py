@@ -9,6 +9,7 @@ from pydantic import Field
 from kernel.wire.agent import AgentSpec
 from kernel.wire.base import Json, Outline, Wire
 from kernel.wire.failure import Failure
+from kernel.wire.hooks import HookSubscription
 from kernel.wire.nodes import NodeState, Stage
 from kernel.wire.usage import UsageTotals
 
@@ -79,14 +80,6 @@ class RuntimePlan(Wire):
     parallel_safe: bool = False
     timeout_ms: int = 120_000
     agent: AgentSpec | None = None
-
-
-class HookSubscription(Wire):
-    """A package that listens to a moment of the turn."""
-
-    package_id: str
-    event: str
-    enforce: Literal["pre", "normal", "post"] = "normal"
 
 
 class PlanInput(Wire):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel.schedule import subscribers
-from kernel.wire.turn import HookSubscription
+from kernel.wire.hooks import HookSubscription
 
 
 def test_a_seat_finds_its_subscribers_by_group_then_registration() -> None:
