@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.plugins.code import PackageCode
-from activities.plugins.loader import load_package_code
+from activities.plugins.loader import forget_code, load_package_code
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import Loaded, Package, Runtime, load_package, unanswerable
 from store import package_files, packages
@@ -72,13 +72,17 @@ class Catalog:
         bundled: folder of the bundled packages; their code is trusted.
         folders: further folders of packages.
         cache: where content of digests is laid out to be imported.
+        kept: how many packages stay loaded; the one that was not asked for the longest goes first.
     """
 
-    def __init__(self, store: Store, bundled: Path, folders: Sequence[Path], cache: Path) -> None:
+    def __init__(
+        self, store: Store, bundled: Path, folders: Sequence[Path], cache: Path, *, kept: int = _KEPT
+    ) -> None:
         self._store = store
         self._bundled = bundled
         self._folders = tuple(folders)
         self._cache = cache
+        self._kept = kept
         self._live: OrderedDict[_Key, LivePackage] = OrderedDict()
         self._loading: dict[_Key, asyncio.Future[LivePackage]] = {}
         self._scanning = asyncio.Lock()
@@ -114,7 +118,7 @@ class Catalog:
                 function that may call a tool which needs approval.
         """
         key = source.package.id, source.digest
-        live = self._live.get(key) or await self._once(
+        live = self._known(key) or await self._once(
             key, lambda: self._keep(source.digest, source.package, source.files)
         )
         if found := unanswerable(live.package, live.gated):
@@ -137,7 +141,12 @@ class Catalog:
             TurnwrightError: `package.digest-mismatch`, `package.load-failed`.
         """
         key = package_id, digest
-        return self._live.get(key) or await self._once(key, lambda: self._load(package_id, digest))
+        return self._known(key) or await self._once(key, lambda: self._load(package_id, digest))
+
+    def _known(self, key: _Key) -> LivePackage | None:
+        if (found := self._live.get(key)) is not None:
+            self._live.move_to_end(key)
+        return found
 
     async def _once(self, key: _Key, load: Callable[[], Awaitable[LivePackage]]) -> LivePackage:
         """Load once for all that wait; one that is cancelled leaves it to the others."""
@@ -158,8 +167,9 @@ class Catalog:
         folder = await asyncio.to_thread(package_files.materialise, files, digest, self._cache)
         code = await asyncio.to_thread(load_package_code, folder, package, digest=digest)
         live = self._live[package.id, digest] = LivePackage(digest, package, code)
-        while len(self._live) > _KEPT:
-            self._live.popitem(last=False)
+        while len(self._live) > self._kept:
+            evicted, _ = self._live.popitem(last=False)
+            await asyncio.to_thread(forget_code, *evicted)  # its lock is held while code loads
         return live
 
     def _scan(self) -> dict[str, Source]:

@@ -62,12 +62,11 @@ def load_code(folder: Path, files: CodeFiles, *, digest: str) -> PackageCode:
         return _loaded[key]
 
 
-def forget_code(digest: str) -> None:
-    """Drop a digest's modules; runs that hold its functions keep them."""
+def forget_code(package: str, digest: str) -> None:
+    """Drop the modules of a package's digest; runs that hold its functions keep them."""
     with _lock:
-        for key in [key for key in _loaded if key[1] == digest]:
-            remove(_root(*key))
-            del _loaded[key]
+        _loaded.pop((package, digest), None)
+        remove(_root(package, digest))
 
 
 def _root(package: str, digest: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
-from importlib.util import module_from_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -23,13 +22,20 @@ class _SourceOnly(SourceFileLoader):
 
 
 class _Finder:
-    """Finds the modules of installed folders; every other name is left to Python."""
+    """Finds installed folders and their modules; every other name is left to Python."""
+
+    def __init__(self) -> None:
+        self.folders: dict[str, Path] = {}
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if not name.startswith(PREFIX):
             return None
+        if (folder := self.folders.get(name)) is not None:
+            spec = ModuleSpec(name, None, is_package=True)
+            spec.submodule_search_locations = [str(folder)]
+            return spec
         for entry in path or ():
             if (spec := FileFinder(entry, (_SourceOnly, [".py"])).find_spec(name)) is not None:
                 return spec
@@ -43,12 +49,11 @@ def install(root: str, folder: Path) -> None:
     """Make `root` a package whose modules are the files of `folder`."""
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
-    spec = ModuleSpec(root, None, is_package=True)
-    spec.submodule_search_locations = [str(folder)]
-    sys.modules[root] = module_from_spec(spec)
+    _finder.folders[root] = folder
 
 
 def remove(root: str) -> None:
-    """Forget `root` and its modules; who holds one of their functions keeps it."""
-    for name in [name for name in sys.modules if name == root or name.startswith(root + ".")]:
-        del sys.modules[name]
+    """Forget the modules of `root`; who holds one of their functions keeps it, and may still import."""
+    for name in list(sys.modules):
+        if name == root or name.startswith(root + "."):
+            sys.modules.pop(name, None)

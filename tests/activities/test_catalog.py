@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,24 @@ async def test_a_load_that_failed_is_tried_again(store: Store, tmp_path: Path) -
         assert error.code == Code.PACKAGE_LOAD
     gate.touch()
     assert (await here.live("work", digest)).digest == digest
+
+
+async def test_what_was_not_asked_for_the_longest_is_unloaded_and_loads_again(
+    store: Store, tmp_path: Path
+) -> None:
+    ids = ["one", "two", "three"]
+    write_packages(tmp_path / "packages", {name: function(f"return '{name}'") for name in ids})
+    here = Catalog(store, tmp_path / "bundled", [tmp_path / "packages"], tmp_path / "cache", kept=2)
+    sources = await here.sources()
+    async with store.write() as conn:
+        digests = {name: (await here.freeze(conn, sources[name]))["digest"] for name in ids}
+
+    def loaded() -> set[str]:
+        marks = {name: digests[name].removeprefix("sha256:") for name in ids}
+        return {name for name, mark in marks.items() if any(mark in module for module in list(sys.modules))}
+
+    one, two, again, _ = [await here.live(name, digests[name]) for name in ("one", "two", "one", "three")]
+    assert again is one
+    assert loaded() == {"one", "three"}
+    assert (await here.live("two", digests["two"])).code is not two.code
+    assert loaded() == {"two", "three"}

@@ -62,8 +62,23 @@ def test_a_digest_is_loaded_once_and_again_after_it_was_forgotten(tmp_path: Path
     files = {"handler.py": "async def handler(ctx): return 1"}
     first = load(tmp_path, files)
     assert load(tmp_path, files) is first
-    forget_code(first.digest)
+    forget_code("other", first.digest)
+    assert load(tmp_path, files) is first
+    forget_code(first.package, first.digest)
     assert load(tmp_path, files) is not first
+
+
+async def test_a_run_of_a_forgotten_digest_goes_on_and_may_still_import(tmp_path: Path) -> None:
+    files = {
+        "lib/words.py": "WORD = 'found'",
+        "handler.py": (
+            "from .lib import words\n"
+            "async def handler(ctx):\n    from .lib.words import WORD\n    return [WORD, words.WORD]\n"
+        ),
+    }
+    code = load(tmp_path, files)
+    forget_code(code.package, code.digest)
+    assert await invoke(code, call(), {}, timeout_s=1) == ["found", "found"]
 
 
 def test_loading_writes_nothing_and_reads_no_bytecode(tmp_path: Path) -> None:
