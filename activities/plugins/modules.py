@@ -33,9 +33,9 @@ class _Finder:
         if not name.startswith(PREFIX):
             return None
         if (folder := self.folders.get(name)) is not None:
-            spec = ModuleSpec(name, None, is_package=True)
-            spec.submodule_search_locations = [str(folder)]
-            return spec
+            package = ModuleSpec(name, None, is_package=True)
+            package.submodule_search_locations = [str(folder)]
+            return package
         for entry in path or ():
             if (spec := FileFinder(entry, (_SourceOnly, [".py"])).find_spec(name)) is not None:
                 return spec
