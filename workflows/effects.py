@@ -36,6 +36,7 @@ HEARTBEAT_TIMEOUT = timedelta(seconds=5)
 CEILING = timedelta(minutes=30)
 _SETUP = timedelta(seconds=60)
 _STORE_ATTEMPT = timedelta(seconds=10)
+_ENDLESS_ATTEMPT = timedelta(seconds=3)
 _STORE_PATIENCE = timedelta(minutes=2)
 _LARGE_COMMIT = timedelta(minutes=5)
 _DEFECTS = ("AttributeError", "DataError", "KeyError", "TypeError")
@@ -65,15 +66,20 @@ async def remember(
     *,
     patience: timedelta | None = _STORE_PATIENCE,
 ) -> R:
-    """Read or write the store, retried until `patience` is over (None: for ever)."""
+    """Read or write the store, retried until `patience` is over (None: for ever).
+
+    Queries wait while an attempt runs: where the wait may have no end, attempts are short and timers lie
+    between them.
+    """
+    endless = patience is None
     result: R = await workflow.execute_local_activity(
         activity,
         argument,
         result_type=result_type,
-        start_to_close_timeout=_STORE_ATTEMPT,
+        start_to_close_timeout=_ENDLESS_ATTEMPT if endless else _STORE_ATTEMPT,
         schedule_to_close_timeout=patience,
-        retry_policy=_ENDLESS_RETRY if patience is None else _STORE_RETRY,
-        local_retry_threshold=timedelta(seconds=2),
+        retry_policy=_ENDLESS_RETRY if endless else _STORE_RETRY,
+        local_retry_threshold=timedelta(milliseconds=100) if endless else timedelta(seconds=2),
         summary=summary,
     )
     return result
