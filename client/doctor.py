@@ -22,7 +22,6 @@ from temporalio.exceptions import TemporalError
 
 from client import failures, running, show, stack, validation, watchdog
 from client.history import History
-from client.processes import ROOT
 from client.validation import Checked
 from kernel.errors import TurnwrightError
 from kernel.wire import names
@@ -216,12 +215,6 @@ async def _store(settings: Settings) -> Finding:
     return Finding("store", "ok", f"schema revision {revision}")
 
 
-def bundled_packages() -> Path:
-    """The folder of the bundled packages: of a checkout, else of the installed distribution."""
-    checkout = ROOT / "plugins"
-    return checkout if checkout.is_dir() else ROOT / "turnwright" / "bundled" / "plugins"
-
-
 def _packages(settings: Settings, checked: Sequence[Checked]) -> list[Finding]:
     good = [package.package_id for package in checked if package.good]
     bad = [
@@ -283,11 +276,8 @@ def played(sessions: Sequence[Session], folders: Mapping[str, str]) -> list[Find
 
 
 def _package_folders(settings: Settings) -> list[Path]:
-    found: list[Path] = []
-    for root in (bundled_packages(), *settings.packages.path):
-        inner = sorted(root.iterdir()) if root.is_dir() else []
-        found += [root] if (root / "PLUGIN.md").exists() else [p for p in inner if (p / "PLUGIN.md").exists()]
-    return found
+    roots = (validation.bundled_packages(), *settings.packages.path)
+    return [folder for root in roots for folder in validation.packages_in(root)]
 
 
 async def _slots(settings: Settings) -> list[Finding]:

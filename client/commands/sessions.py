@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
 
-from client import output, show
+from client import output, show, validation
 from client.api import Turnwright
 from client.commands.connection import connected
 from client.commands.options import ActionId, AsJson, SessionId, Wait, parse_json
@@ -35,6 +36,7 @@ async def new(
     """Create a session and wait until it is open. Without --package: every bundled package."""
     async with connected() as client:
         view = await client.new_session(session, package or None, locale)
+        _warn_of(package)
         if as_json:
             output.print_json(view)
         else:
@@ -111,6 +113,7 @@ async def set_(
     bindings = dict(_binding(text) for text in bind) if bind else None
     async with connected() as client:
         revision = await client.configure(session, packages=package or None, bindings=bindings, locale=locale)
+    _warn_of(package)
     if as_json:
         output.print_json({"revision": revision, "in_force": revision is not None})
     elif revision is None:
@@ -228,6 +231,14 @@ async def _control(session: str, action: Literal["pause", "resume", "end"], as_j
         state = "ends" if receipt.ending else f"is {receipt.status}"
         output.stdout().print(f"session {session} {state}", markup=False)
     return None
+
+
+def _warn_of(packages: Sequence[str] | None) -> None:
+    """Say on stderr which of the packages asked for run unguarded."""
+    bundled = {folder.name for folder in validation.packages_in(validation.bundled_packages())}
+    for name in sorted(set(packages or ()) - bundled):
+        message = f"warning: package {name} is not bundled: its code runs inside the worker process"
+        output.stderr().print(message, markup=False)
 
 
 def _binding(text: str) -> tuple[str, str]:
