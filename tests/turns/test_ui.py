@@ -129,8 +129,8 @@ async def test_the_status_of_a_session_says_how_far_its_opening_came(tmp_path: P
         rig(tmp_path, packages={"broken": broken}, start_worker=False) as r,
         await Turnwright.connect(r.settings) as turnwright,
     ):
-        opening = asyncio.ensure_future(turnwright.new_session("night-train", ["broken"]))
-        handle = r.client.get_workflow_handle("session/night-train")
+        opening = asyncio.ensure_future(turnwright.new_session("never-opens", ["broken"]))
+        handle = r.client.get_workflow_handle("session/never-opens")
 
         async def status() -> str | None:
             try:
