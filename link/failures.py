@@ -126,7 +126,10 @@ def _plain(exception: BaseException) -> ApplicationError:
 def _encode(failure: Failure, converter: PayloadConverter) -> None:
     common = {"message": failure.message, "stack_trace": failure.stack_trace}
     failure.encoded_attributes.CopyFrom(converter.to_payloads([common])[0])
-    failure.message, failure.stack_trace = "Encoded failure", ""
+    code = failure.application_failure_info.type
+    # A query's failure travels as this text alone; other failures show their type in plain, too.
+    failure.message = f"{code}: encrypted" if code in _CODES else "Encoded failure"
+    failure.stack_trace = ""
 
 
 def _head(text: str, most: int) -> str:

@@ -223,18 +223,19 @@ def test_retryable_wrapper_of_the_sdk_gives_way_to_the_refusal_inside() -> None:
     assert (back.type, back.non_retryable) == (Code.WIRE_MALFORMED, True)
 
 
-def test_encoded_failure_shows_nothing_but_its_type() -> None:
+@pytest.mark.parametrize(
+    ("type_", "shown"), [("tool.failed", "tool.failed: encrypted"), ("a secret", "Encoded failure")]
+)
+def test_encoded_failure_shows_nothing_but_its_code(type_: str, shown: str) -> None:
     data = DataConverter(
         payload_converter_class=WirePayloadConverter, failure_converter_class=EncodedWireFailureConverter
     )
     failure = Failure()
-    data.failure_converter.to_failure(
-        ApplicationError("secret", type="tool.failed"), data.payload_converter, failure
-    )
-    assert failure.message == "Encoded failure"
+    data.failure_converter.to_failure(ApplicationError("secret", type=type_), data.payload_converter, failure)
+    assert failure.message == shown
     back = data.failure_converter.from_failure(failure, data.payload_converter)
     assert isinstance(back, ApplicationError)
     assert back.message == "secret"
     again = Failure()
     data.failure_converter.to_failure(back, data.payload_converter, again)
-    assert again.message == "Encoded failure"
+    assert again.message == shown

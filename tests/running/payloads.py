@@ -23,9 +23,6 @@ OTHER_KEY = Key.of(b"another key of thirty-two bytes!")
 _BLOB = "Blob data size exceeds limit."
 REFUSED_BY_SERVER = "larger than the server takes"
 
-SEALED = "refused, for those who have the key"
-"""Failures of queries have no type: their code stands in the message, which is encrypted."""
-
 Good = Mapping[str, Any] | None
 """What a message takes, as plain JSON; None for a query without arguments."""
 
@@ -91,8 +88,7 @@ async def code_of(call: Awaitable[object]) -> str:
         cause = error.cause
         return (cause.type or "no type") if isinstance(cause, ApplicationError) else repr(cause)
     except WorkflowQueryFailedError as error:
-        text = str(error).partition(":")[0]
-        return {"Encoded failure": SEALED, _BLOB: REFUSED_BY_SERVER}.get(text, text)
+        return REFUSED_BY_SERVER if str(error) == _BLOB else str(error).partition(":")[0]
     except RPCError as error:
         return REFUSED_BY_SERVER if "size" in error.message.lower() else error.message
     return ""
