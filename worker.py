@@ -15,7 +15,6 @@ from collections.abc import Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +52,7 @@ from kernel.manifest.versions import PRODUCT_VERSION
 from kernel.wire import names
 from link import deployment
 from link.attributes import ensure_attributes
+from link.bundled import bundled
 from link.connect import connect, identity
 from link.exit import leave
 from link.interceptors import WireInterceptor
@@ -222,12 +222,6 @@ def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
         JobActivities(store, parts.client).reconcile_jobs,
     ]
     return leaf, [FunctionActivities(store, generations, models, parts.network).run_function]
-
-
-def bundled(name: str) -> Path:
-    """A folder of content: beside this file in a checkout, under `turnwright/bundled` in a wheel."""
-    checkout = Path(__file__).parent / name
-    return checkout if checkout.is_dir() else Path(str(resources.files("turnwright") / "bundled" / name))
 
 
 def _options(settings: Settings, interceptors: tuple[Interceptor, ...]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from client.validation import Checked
 from kernel.errors import TurnwrightError
 from kernel.wire import names
 from link.attributes import creation_command
+from link.bundled import bundled
 from link.connect import connect
 from link.settings import Settings
 from store import migrate
@@ -276,7 +277,7 @@ def played(sessions: Sequence[Session], folders: Mapping[str, str]) -> list[Find
 
 
 def _package_folders(settings: Settings) -> list[Path]:
-    roots = (validation.bundled_packages(), *settings.packages.path)
+    roots = (bundled("plugins"), *settings.packages.path)
     return [folder for root in roots for folder in validation.packages_in(root)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from client.processes import ROOT
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import Diagnostic, load_package
 from store.package_files import Folder, digest, read_folder
@@ -84,12 +83,6 @@ def package_folder(path: Path) -> Path:
     if path.name not in _MANIFESTS or path.is_dir():
         return path
     return next((folder for folder in path.parents if (folder / "PLUGIN.md").is_file()), path)
-
-
-def bundled_packages() -> Path:
-    """The folder of the bundled packages: of a checkout, else of the installed distribution."""
-    checkout = ROOT / "plugins"
-    return checkout if checkout.is_dir() else ROOT / "turnwright" / "bundled" / "plugins"
 
 
 def packages_in(root: Path) -> list[Path]:

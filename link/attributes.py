@@ -1,4 +1,4 @@
-"""The search attributes: their typed keys, and making sure that the server knows them."""
+"""The search attributes: the typed keys that clients use, and making sure that the server knows them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from kernel.errors import Code, TurnwrightError
 from kernel.wire import names
 
 SESSION: Final = SearchAttributeKey.for_keyword(names.ATTRIBUTE_SESSION)
-TURN: Final = SearchAttributeKey.for_keyword(names.ATTRIBUTE_TURN)
 STATUS: Final = SearchAttributeKey.for_keyword(names.ATTRIBUTE_STATUS)
-WAITING_FOR: Final = SearchAttributeKey.for_keyword(names.ATTRIBUTE_WAITING_FOR)
 
 _KEYWORD = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
 

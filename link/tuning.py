@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
-from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from kernel.errors import Code, TurnwrightError
+from link.bundled import bundled
 
-_NAME = "dynamic-config.yaml"
+_FILE = "deploy/dynamic-config.yaml"
 
 
 def dynamic_config_flags() -> list[str]:
@@ -21,7 +19,7 @@ def dynamic_config_flags() -> list[str]:
     Raises:
         TurnwrightError: `server.start-failed` when the file is missing or not in the server's format.
     """
-    source = _file()
+    source = bundled(_FILE)
     flags: list[str] = []
     try:
         entries: dict[str, Any] = yaml.safe_load(source.read_text(encoding="utf-8"))
@@ -35,9 +33,3 @@ def dynamic_config_flags() -> list[str]:
             accepted="keys with one list entry each, `- value: …`",
         ) from None
     return flags
-
-
-def _file() -> Traversable:
-    """The file of a checkout, else the one in the wheel."""
-    checkout = Path(__file__).parents[1] / "deploy" / _NAME
-    return checkout if checkout.is_file() else resources.files("turnwright") / "bundled" / "deploy" / _NAME

@@ -17,6 +17,7 @@ from kernel.errors import Code, TurnwrightError
 from kernel.wire.session import Receipt, SessionView
 from kernel.wire.turn import TurnResult
 from kernel.wire.usage import UsageTotals
+from link.bundled import bundled
 
 app = typer.Typer(no_args_is_help=True, help="Make, list, inspect and change sessions.")
 
@@ -235,8 +236,8 @@ async def _control(session: str, action: Literal["pause", "resume", "end"], as_j
 
 def _warn_of(packages: Sequence[str] | None) -> None:
     """Say on stderr which of the packages asked for run unguarded."""
-    bundled = {folder.name for folder in validation.packages_in(validation.bundled_packages())}
-    for name in sorted(set(packages or ()) - bundled):
+    trusted = {folder.name for folder in validation.packages_in(bundled("plugins"))}
+    for name in sorted(set(packages or ()) - trusted):
         message = f"warning: package {name} is not bundled: its code runs inside the worker process"
         output.stderr().print(message, markup=False)
 
