@@ -105,7 +105,7 @@ class AgentActivities:
         bound = await bound_inputs(conn, self._generations, place, upstream)
         if bound.missing is not None:
             raise missing_input(bound)
-        action, agent = generation.action, manifest.agent or Agent()
+        action, agent = generation.action, manifest.agent_settings
         history = await messages.recent(conn, place.session_id, _history_turns(agent))
         story = manifest.io.visibility == "story"
         return PromptParts(
@@ -245,8 +245,7 @@ class _Step:
 
     @property
     def limits(self) -> LoopLimits:
-        manifest = self.place.runtime.manifest
-        return (manifest.agent or Agent()).loop_defaults(manifest.io.visibility)
+        return self.place.runtime.manifest.loop_limits
 
     @property
     def patience(self) -> Patience:
@@ -280,7 +279,7 @@ class _Step:
             tool_choice=ToolName(name=choice[1:]) if choice.startswith("=") else choice,
             output_schema=dict(self.place.runtime.output_schema or {}) if self.spec.schema_ending else None,
             max_output_tokens=output_limit,
-            reasoning=(self.place.runtime.manifest.agent or Agent()).reasoning,
+            reasoning=self.place.runtime.manifest.agent_settings.reasoning,
         )
 
     def ending(self, text: str) -> str | None:

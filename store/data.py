@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import Select, delete, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from kernel.errors import Code, TurnwrightError
@@ -69,26 +69,6 @@ async def list_records(
         statement = statement.where(data.c.key > cursor)
     found = await rows.many(conn, Record, statement.order_by(data.c.key).limit(limit + 1))
     return Page(tuple(found[:limit]), found[limit - 1].key if len(found) > limit else None)
-
-
-async def sample(
-    conn: AsyncConnection, session_id: str, package_id: str, namespace: str, *, max_entries: int = 50
-) -> tuple[list[Record], int]:
-    """What a prompt shows of a namespace, and how many records there are.
-
-    Spec: plugin-model §8. All in order of creation; above `max_entries` the oldest half, then the most
-    recently updated others.
-    """
-    statement = _namespace(session_id, package_id, namespace)
-    total = int((await conn.execute(select(func.count()).select_from(statement.subquery()))).scalar_one())
-    by_age = statement.order_by(data.c.created_at, data.c.key)
-    if total <= max_entries:
-        return await rows.many(conn, Record, by_age), total
-    anchors = await rows.many(conn, Record, by_age.limit(max_entries // 2))
-    by_update = statement.order_by(data.c.updated_at.desc(), data.c.key)
-    others = by_update.where(data.c.key.not_in([record.key for record in anchors]))
-    recent = await rows.many(conn, Record, others.limit(max_entries - len(anchors)))
-    return anchors + sorted(recent, key=lambda record: (record.created_at, record.key)), total
 
 
 async def put(

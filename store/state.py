@@ -31,13 +31,6 @@ async def get(conn: AsyncConnection, session_id: str, path: str) -> Value | None
     return await rows.one(conn, Value, rows.columns(Value, state).where(same))
 
 
-async def list_values(conn: AsyncConnection, session_id: str, *, prefix: str = "") -> list[Value]:
-    """Values whose path starts with a prefix, by path in code-point order."""
-    statement = rows.columns(Value, state).where(state.c.session_id == session_id)
-    statement = statement.where(*rows.starts_with(state.c.path, prefix)) if prefix else statement
-    return await rows.many(conn, Value, statement.order_by(state.c.path))
-
-
 async def put(
     conn: AsyncConnection,
     session_id: str,

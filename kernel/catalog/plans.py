@@ -7,7 +7,7 @@ from typing import Any
 
 from kernel.catalog.builtin_tools import BUILTIN_DATA_TOOLS
 from kernel.manifest import Package, Runtime
-from kernel.manifest.agent import Agent, ForcedTool
+from kernel.manifest.agent import ForcedTool
 from kernel.manifest.fields import ContractReference, RuntimeReference
 from kernel.wire.agent import AgentSpec, ToolFacts
 from kernel.wire.hooks import HookSubscription
@@ -84,9 +84,8 @@ def agent_spec(
     runtime: Runtime, gated: frozenset[str], bindings: Mapping[str, str], approval_deadline_ms: int
 ) -> AgentSpec:
     """The loop of an agent runtime, resolved. Spec: plugin-model §11.1."""
-    agent = runtime.manifest.agent or Agent()
-    io = runtime.manifest.io
-    limits = agent.loop_defaults(io.visibility)
+    manifest = runtime.manifest
+    agent, io, limits = manifest.agent_settings, manifest.io, manifest.loop_limits
     slot = agent.model_slot(io.visibility)
     return AgentSpec(
         slot=bindings.get(runtime.id) or bindings.get(slot) or slot,
