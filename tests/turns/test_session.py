@@ -356,8 +356,12 @@ async def test_an_action_that_was_cancelled_in_the_queue_stays_cancelled_when_it
         assert (await again.submit("two", "same"))["turn_id"] == queued["turn_id"]
         await again.until(lambda state: state["queue"] == [])
         (tmp_path / "gate").touch()
-        assert (await again.play("three"))["logical_turn"] == 1
-        assert (await again.state())["last_turn"]["turn_id"] != queued["turn_id"]
+        played = await again.play("three")
+        assert played["logical_turn"] == 1
+        heard = await again.until(
+            lambda state: state["last_turn"]
+        )  # after the client, who asks the turn itself
+        assert heard["last_turn"]["turn_id"] == played["turn_id"]
         assert await said(r, again) == ["three"]
 
 
