@@ -10,9 +10,10 @@ from temporalio.client import WorkflowHistory
 from kernel.wire import names
 from kernel.wire.ids import job_workflow
 from store import jobs
-from tests.support.packages import function
+from tests.support.model_server import ModelServer, Reply
+from tests.support.packages import STORY, function
 from tests.support.rig import Rig, rig
-from tests.turns.builders import OK, records, until
+from tests.turns.builders import OK, Fn, package, records, until
 
 pytestmark = pytest.mark.slow
 
@@ -67,3 +68,19 @@ async def _status(r: Rig, job_id: str) -> str:
         job = await jobs.get(conn, job_id)
     assert job is not None
     return job.status
+
+
+async def test_hundreds_of_failed_runs_with_long_messages_still_commit_and_show(tmp_path: Path) -> None:
+    failing = Fn("{ stage: pre-turn }", body='raise ValueError("言" * 300)')
+    many = {f"many-{n}": package(**{f"r{m}": failing for m in range(60)}) for n in range(7)}
+    model = ModelServer([Reply(text="Once.")])
+    async with rig(tmp_path, packages={**many, "tale": STORY}, model=model) as r:
+        session = await r.session(packages=[*many, "tale"])
+        receipt = await session.submit("go")
+        result = await session.result(receipt, timeout_s=90)
+        assert result["status"] == "committed"
+        failed = [run for run in result["runs"] if run["status"] == "failed"]
+        assert (len(failed), {run["reason"] for run in failed}) == (420, {"runtime.failed"})
+        assert {run["message"][-1] for run in failed} == {"…"}
+        graph = await session.turn(receipt["turn_id"]).query("graph")
+        assert len(graph["nodes"]) == 421
