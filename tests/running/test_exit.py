@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -17,7 +18,7 @@ from tests.support.rig import ROOT, rig, until_ready, worker_process
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-COMMANDS = 8
+COMMANDS = 25
 WORKERS = 5
 AT_ONCE = 2
 UNKNOWN = 4
@@ -28,12 +29,10 @@ async def test_f16_commands_leave_with_the_status_they_mean(tmp_path: Path) -> N
     async with rig(tmp_path) as r:
         session = await r.session(packages=[])
         await session.until(lambda state: state["status"] == "active")
-        good = [command(r.settings, "session", "show", session.session_id, "--json") for _ in range(COMMANDS)]
-        bad = [command(r.settings, "session", "show", "unknown", "--json") for _ in range(COMMANDS)]
-        found = Counter(await _some_at_once(good))
-        refused = Counter(await _some_at_once(bad))
-    assert found == {0: COMMANDS}
-    assert refused == {UNKNOWN: COMMANDS}
+        good = [["session", "show", session.session_id, "--json"]] * COMMANDS
+        bad = [["session", "show", "unknown", "--json"]] * COMMANDS
+        statuses = await commands(r.settings, [*good, *bad])
+    assert statuses == {0: COMMANDS, UNKNOWN: COMMANDS}
 
 
 async def test_f16_workers_leave_with_the_status_they_mean(tmp_path: Path) -> None:
@@ -50,19 +49,17 @@ async def test_f16_workers_leave_with_the_status_they_mean(tmp_path: Path) -> No
     assert statuses == {0: WORKERS}
 
 
-async def command(settings: Settings, *arguments: str) -> int:
-    """The status that a command ends with."""
+async def commands(settings: Settings, words: list[list[str]]) -> Counter[int]:
+    """The statuses that commands end with."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "client",
-        *arguments,
+        *(sys.executable, "-m", "tests.support.command_forks", str(AT_ONCE)),
         cwd=ROOT,
         env={**os.environ, **settings.to_env()},
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
     )
-    return await process.wait()
+    ended, _ = await process.communicate("\n".join(json.dumps(one) for one in words).encode())
+    return Counter(int(status) for status in ended.split())
 
 
 async def _some_at_once(work: list[Awaitable[int]]) -> list[int]:
