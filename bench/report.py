@@ -88,9 +88,9 @@ def _target(row: Row) -> list[str]:
     assert row.limit is not None
     assert row.judged is not None
     sign, unit = "≥" if row.higher else "≤", "×" if row.of_ratio else f" {row.unit}"
-    aim = f"{sign} {row.aim:g}{unit}" if row.aim is not None else ""
+    aim = f"{sign} {row.aim:,g}{unit}" if row.aim is not None else ""
     measured = f"{row.judged:.2f}×" if row.of_ratio else f"{_number(row.judged)}{unit}"
-    return [row.name, f"{sign} {row.limit:g}{unit}", aim, measured, "kept" if row.met else "MISSED"]
+    return [row.name, f"{sign} {row.limit:,g}{unit}", aim, measured, "kept" if row.met else "MISSED"]
 
 
 def _spread(series: Series) -> str:

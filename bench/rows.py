@@ -20,6 +20,8 @@ CROWD = 40
 PLANNED = 1000
 _LAYER = 25
 KB = 1024
+STOP_MS = 1_000
+RECOVERY_MS = 10_000
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ async def bulk(stage: Stage, effort: Effort) -> list[Row]:
 
 
 async def stop(stage: Stage, effort: Effort) -> list[Row]:
-    """From a person's stop to the end of a turn whose model hangs."""
+    """From a person's stop to the end of a turn whose model hangs: heard within two heartbeat throttles."""
 
     async def sample() -> float:
         session = await stage.session()
@@ -150,7 +152,7 @@ async def stop(stage: Stage, effort: Effort) -> list[Row]:
         assert result["status"] == "stopped"
         return clock.seconds() * 1000
 
-    return [await _alone("stop of a hanging turn", sample, effort)]
+    return [await _alone("stop of a hanging turn", sample, effort, limit=STOP_MS)]
 
 
 async def error(stage: Stage, effort: Effort) -> list[Row]:
@@ -173,8 +175,11 @@ async def drain(stage: Stage, effort: Effort) -> list[Row]:
 
 
 async def recovery(stage: Stage, effort: Effort) -> list[Row]:
-    """From the death of the worker in a model call to the turn's result from another worker."""
-    return [await _succession(stage, "recovery from a killed worker", Child.kill, effort)]
+    """From the death of the worker in a model call to the turn's result from another worker.
+
+    The turn must move within ten seconds, whatever its worker held.
+    """
+    return [await _succession(stage, "recovery from a killed worker", Child.kill, effort, limit=RECOVERY_MS)]
 
 
 ROWS: dict[str, Measure] = {
@@ -240,13 +245,18 @@ async def _sizes(stage: Stage, text: str, name: str) -> list[Row]:
     ]
 
 
-async def _alone(name: str, sample: Sample, effort: Effort) -> Row:
+async def _alone(name: str, sample: Sample, effort: Effort, *, limit: float | None = None) -> Row:
     [ours] = await interleaved([sample], times=effort.others, warm=1, label=name)
-    return Row(name, "ms", ours)
+    return Row(name, "ms", ours, limit=limit, of_ratio=False)
 
 
 async def _succession(
-    stage: Stage, name: str, end: Callable[[Child], Awaitable[None]], effort: Effort
+    stage: Stage,
+    name: str,
+    end: Callable[[Child], Awaitable[None]],
+    effort: Effort,
+    *,
+    limit: float | None = None,
 ) -> Row:
     """Each sample ends the worker that runs; its heir finishes the turn and serves from then on."""
 
@@ -263,4 +273,4 @@ async def _succession(
         return taken
 
     [ours] = await interleaved([sample], times=effort.others, warm=0, label=name)
-    return Row(name, "ms", ours)
+    return Row(name, "ms", ours, limit=limit, of_ratio=False)
