@@ -38,8 +38,8 @@ def _become(words: list[str]) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
-    # An interpreter that exits with the SDK's threads aborts once in some seventy times. Fifty runs would often
-    # miss that, so a child that exits in this way is told by a status that no command has.
+    # An interpreter that exits beside the SDK's threads aborts once in some seventy times. Fifty runs would
+    # often miss that, so a child that exits in this way is told by a status that no command has.
     atexit.register(os._exit, BY_INTERPRETER)
     main(words)
     sys.exit()
