@@ -78,7 +78,7 @@ class SessionInput(Wire):
         session_id: the id the workflow id was printed from; `check_id` says which can be used.
         packages: packages asked for; None asks for every bundled package, or for those that the session
             has when it starts anew.
-        locale: content locale, fixed at creation.
+        locale: content locale; `configure` changes it.
         snapshot: carried over by continue-as-new; leave it out.
     """
 
