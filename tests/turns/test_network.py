@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from activities.functions import FunctionActivities
 from activities.network import Network
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import HttpPermission
 from tests.support.packages import function
 from tests.support.rig import rig
+from tests.turns.builders import until
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
@@ -96,23 +96,17 @@ async def test_a_private_address_is_refused_by_default(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_request_of_a_repeated_handler_is_sent_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first attempt loses its result after the handler ran; the second replays the journal."""
+async def test_a_request_of_a_repeated_handler_is_sent_once(tmp_path: Path) -> None:
+    """The first worker stops while the handler is between its requests; the second replays the journal."""
     hits: list[str] = []
-    stored = FunctionActivities._store_result
-    failures = [ConnectionError("the store went away")]
-
-    async def lose_first(self: FunctionActivities, *args: object) -> object:
-        if failures:
-            raise failures.pop()
-        return await stored(self, *args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(FunctionActivities, "_store_result", lose_first)
+    began = tmp_path / "began"
     async with https_server(tmp_path, hits) as origin:
         body = (
+            "from pathlib import Path\n"
             f'one = await ctx.utils.fetch_with_retry("{origin}/a")\n'
+            f"if not Path({str(began)!r}).exists():\n"
+            f"    Path({str(began)!r}).touch()\n"
+            "    await asyncio.Event().wait()\n"
             f'two = await ctx.utils.fetch_with_retry("{origin}/a")\n'
             'return {"outcome": "success", "value": {"texts": [one.text, two.text]}}'
         )
@@ -120,8 +114,12 @@ async def test_a_request_of_a_repeated_handler_is_sent_once(
         config = tmp_path / "turnwright.toml"
         config.write_text('[network]\nca_file = "cert.pem"\nallow_private = true\n')
         packages = {"asks": function(body, extra=asks)}
-        async with rig(tmp_path, packages=packages, TURNWRIGHT_CONFIG=str(config)) as r:
-            session = await r.session(packages=["asks"])
-            result = await session.play("Go.")
+        async with rig(tmp_path, packages=packages, start_worker=False, TURNWRIGHT_CONFIG=str(config)) as r:
+            async with r.polling():
+                session = await r.session(packages=["asks"])
+                receipt = await session.submit("Go.")
+                await until(lambda: asyncio.to_thread(began.exists), bool)
+            async with r.polling():
+                result = await session.result(receipt)
     assert result["runs"] == [{"runtime_id": "asks", "status": "success"}]
     assert hits == ["GET /a HTTP/1.1", "GET /a HTTP/1.1"]
