@@ -50,7 +50,7 @@ from activities.turns import TurnActivities
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest.versions import PRODUCT_VERSION
 from kernel.wire import names
-from link import deployment
+from link import deployment, logs
 from link.attributes import ensure_attributes
 from link.bundled import bundled
 from link.connect import connect, identity
@@ -102,12 +102,12 @@ class Parts:
 
 def main() -> None:
     """Run until a signal, and leave with a status of our own."""
-    logging.basicConfig(level=os.environ.get("TURNWRIGHT_LOG_LEVEL", "INFO"), stream=sys.stderr)
+    logs.begin("INFO")
     logging.getLogger("httpx").setLevel(logging.WARNING)  # a line per model call hides everything else
     try:
         _run(run(load_settings()))
     except TurnwrightError as error:
-        print(f"error: {error}", file=sys.stderr)
+        logs.refuse(error)
         leave(1)
     except KeyboardInterrupt:
         leave(130)

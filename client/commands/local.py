@@ -15,6 +15,7 @@ from client.commands.connection import connected, settings
 from client.commands.options import AsJson
 from client.play import Player
 from client.running import Running
+from link.logs import FORMAT_VARIABLE
 from link.settings import load_settings
 
 
@@ -68,14 +69,20 @@ async def dev(
     )
 
 
-def worker() -> None:
-    """Run a worker in this process until SIGTERM or Ctrl-C."""
-    raise typer.Exit(output.guarded(_become_worker))
+def worker(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Log JSON objects, one on each line of stderr.")
+    ] = False,
+) -> None:
+    """Run a worker in this process until SIGTERM or Ctrl-C; its log goes to stderr."""
+    raise typer.Exit(output.guarded(lambda: _become_worker(as_json), as_json=as_json))
 
 
-def _become_worker() -> int:
+def _become_worker(as_json: bool) -> int:
     """Replace this process: a worker is never imported here."""
     environ = processes.worker_environment(settings())
+    if as_json:
+        environ[FORMAT_VARIABLE] = "json"
     command = processes.worker_command()
     sys.stdout.flush()
     os.execve(command[0], command, environ)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -71,3 +72,22 @@ def test_core_logs_go_to_logging_and_not_to_stdout() -> None:
     done = run(script)
     assert (done.returncode, done.stdout) == (0, "")
     assert "sdk_core" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["json", ""])
+def test_a_refusal_of_a_process_is_a_line_of_its_log(form: str) -> None:
+    script = (
+        "import os, sys\n"
+        "os.environ['TURNWRIGHT_LOG_FORMAT'] = sys.argv[1]\n"
+        "from kernel.errors import Code, TurnwrightError\n"
+        "from link import logs\n"
+        "logs.begin('INFO')\n"
+        "logs.refuse(TurnwrightError(Code.CONFIG_INVALID, 'two\\nlines'))\n"
+    )
+    said = run(script, form).stderr
+    if form:
+        line = json.loads(said)
+        assert (line["level"], line["code"]) == ("error", "config.invalid")
+        assert "two\nlines" in line["message"]
+    else:
+        assert said.startswith("error: config.invalid: two\nlines")

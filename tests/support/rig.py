@@ -191,7 +191,7 @@ def worker_process(
     ready.unlink(missing_ok=True)
     with (home / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", environ.pop("MODULE", "worker")],
+            [sys.executable, "-m", environ.pop("MODULE", "worker"), *environ.pop("ARGUMENTS", "").split()],
             cwd=ROOT,
             env={**os.environ, **settings.to_env(), worker.READY_VARIABLE: str(ready), **environ},
             stdin=subprocess.DEVNULL,
