@@ -16,8 +16,9 @@ from rich.console import Console
 
 from client import running, show, stack
 from client.api import Turnwright
-from client.follow import Follower, Screen
+from client.follow import Follower
 from client.processes import START_S, ChildProcess, start_detached
+from client.screen import Screen
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.approvals import Approval
 from kernel.wire.ids import job_workflow, session_workflow

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Final
-
-from rich.console import Console
-from rich.text import Text
 
 from client import show
 from client.api import Turnwright
 from client.history import ToolUse
-from client.prose import Wrapper
+from client.screen import Screen
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.approvals import Approval
 from kernel.wire.session import Receipt
@@ -20,54 +17,8 @@ from kernel.wire.turn import GraphView, TurnResult
 
 LOOK_S: Final = 0.2
 _LATE_STREAM_S: Final = 2.0
-_STYLES: Final = {
-    "✓": "green",
-    "✗": "red",
-    "▸": "cyan",
-    "○": "dim",
-    "‖": "yellow",
-    "?": "yellow",
-    "!": "yellow",
-}
 
 Asked = Callable[[Approval], Awaitable[None]]
-
-
-class Screen:
-    """Lines and running prose on one console; a line in the middle of prose ends the prose's line first."""
-
-    def __init__(self, console: Console, margin: str = "    │ ") -> None:
-        self.console = console
-        self._margin = margin
-        self._prose = self._fresh()
-
-    def line(self, text: str = "", style: str | None = None) -> None:
-        """Print a line; its mark decides its colour where no style does."""
-        self.end_prose()
-        mark = text.lstrip()[:1]
-        self.console.print(Text(text, style=style or _STYLES.get(mark, "")))
-
-    def lines(self, texts: Sequence[str], indent: str = "") -> None:
-        """Print lines."""
-        for text in texts:
-            self.line(indent + text)
-
-    def prose(self, text: str) -> None:
-        """Print a piece of running text."""
-        self._write(self._prose.feed(text))
-
-    def end_prose(self) -> None:
-        """End the running text."""
-        self._write(self._prose.close())
-        self._prose = self._fresh()
-
-    def _write(self, text: str) -> None:
-        if text:
-            self.console.print(Text(text), end="")
-            self.console.file.flush()
-
-    def _fresh(self) -> Wrapper:
-        return Wrapper(min(self.console.width, 100), self._margin)
 
 
 class Follower:
@@ -137,8 +88,7 @@ class Follower:
                 raise
             return  # not there yet, or trouble that the waiting call tells about
         if self._nodes:
-            for line in show.changes(self._view, view):
-                self._screen.line(f"  {line}", "bold" if not line.startswith(" ") else None)
+            self._screen.moved(self._view, view)
         self._view = view
         await self._tool_calls(view)
 
@@ -148,7 +98,7 @@ class Follower:
             return
         found = await self._client.history.tools(view.turn_id, agents)
         for use in show.new_tools(self._tools, found):
-            self._screen.line(f"      {show.tool_line(use)}")
+            self._screen.tool(use)
         self._tools = found
 
     async def _questions(self, receipt: Receipt) -> None:
@@ -175,4 +125,4 @@ class Follower:
                     await self._look(receipt)
                 self._screen.prose(piece.text)
             elif piece.kind == "reset" and piece.runtime_id in begun:
-                self._screen.line("    (the story begins again)", "dim")
+                self._screen.again()

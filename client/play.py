@@ -1,4 +1,4 @@
-"""Interactive play in a terminal: type an action, read the story as it comes."""
+"""Interactive play: type an action, read the story as it comes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from rich.console import Console
-
-from client import show
 from client.api import Turnwright
-from client.follow import Follower, Screen
+from client.follow import Follower
 from client.output import INTERRUPTED
+from client.screen import Screen
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.approvals import Approval
 from kernel.wire.turn import TurnResult
@@ -35,14 +33,14 @@ class Player:
         self,
         client: Turnwright,
         session_id: str,
-        console: Console,
+        screen: Screen,
         *,
         nodes: bool = False,
         read: Callable[[str], Coroutine[Any, Any, str | None]] | None = None,
     ) -> None:
         self._client = client
         self._session_id = session_id
-        self._screen = Screen(console, margin="  ")
+        self._screen = screen
         self._nodes = nodes
         self._read = read or Typed().read
         self._turn: asyncio.Task[TurnResult] | None = None
@@ -75,9 +73,8 @@ class Player:
             view = await self._client.new_session(self._session_id)
         if view.status == "ended":
             raise TurnwrightError(Code.SESSION_ENDED, "the session has ended", accepted="another session")
-        self._screen.line(
-            f"session {self._session_id}, {show.count(view.completed_player_turns, 'turn')} played"
-        )
+        self._screen.line(f"session {self._session_id}")
+        self._screen.state(view)
         self._screen.line(HELP, "dim")
 
     async def _obey(self, text: str) -> None:
@@ -85,18 +82,17 @@ class Player:
             return
         try:
             if text == "/state":
-                await self._state()
+                self._screen.state(await self._client.state(self._session_id))
             elif text.startswith("/"):
                 self._screen.line(HELP, "dim")
             else:
                 await self._act(text)
         except TurnwrightError as error:
-            self._screen.line(f"! {error}")
+            self._screen.refused(error)
 
     async def _act(self, text: str) -> None:
         receipt = await self._client.submit(self._session_id, text)
-        if receipt.position:
-            self._screen.line(f"{receipt.position} before it in the queue", "dim")
+        self._screen.queued(receipt)
         follower = Follower(self._client, self._session_id, self._screen, self._ask, nodes=self._nodes)
         self._stopping = False
         self._turn = asyncio.create_task(follower.follow(receipt))
@@ -104,33 +100,15 @@ class Player:
             result = await self._turn
         finally:
             self._turn = None
-        if result.status != "committed":
-            self._screen.lines(show.result_lines(result), "! ")
-        else:
-            self._screen.line(f"{show.usage(result.usage)}", "dim")
+        self._screen.ended(result)
 
     async def _ask(self, approval: Approval) -> None:
-        self._screen.line(show.approval_line(approval))
+        self._screen.question(approval)
         answer = await self._read("  allow it? [y/N] ")
         allowed = (answer or "").strip().lower() in ("y", "yes")
-        receipt = await self._client.resolve(
-            approval.ref, "approve" if allowed else "deny", session_id=self._session_id
-        )
-        said = "approved" if allowed else "denied"
-        self._screen.line(
-            f"  {said if receipt.outcome == 'applied' else 'somebody else answered first'}", "dim"
-        )
-
-    async def _state(self) -> None:
-        view = await self._client.state(self._session_id)
-        running = view.running.turn_id if view.running else "none"
-        self._screen.line(f"{view.status}, {show.count(view.completed_player_turns, 'turn')} committed")
-        self._screen.line(f"running: {running}, waiting: {len(view.queue)}, jobs: {len(view.jobs)}")
-        for approval in view.approvals:
-            if approval.status == "open":
-                self._screen.line(show.approval_line(approval))
-        for notice in view.notices:
-            self._screen.line(f"! {notice.code}: {notice.message}")
+        decision: Literal["approve", "deny"] = "approve" if allowed else "deny"
+        receipt = await self._client.resolve(approval.ref, decision, session_id=self._session_id)
+        self._screen.answered(approval, decision, first=receipt.outcome == "applied")
 
     def _interrupt(self, player: asyncio.Task[Any]) -> None:
         """The first Ctrl-C of a turn asks it to stop; any other one leaves."""
@@ -145,13 +123,18 @@ class Player:
         try:
             await self._client.control(self._session_id, "cancel-turn")
         except TurnwrightError as error:
-            self._screen.line(f"! {error}")
+            self._screen.refused(error)
 
 
 class Typed:
-    """Lines of stdin, read by one thread: a line is never lost to a question that nobody awaits any more."""
+    """Lines of stdin, read by one thread: a line is never lost to a question that nobody awaits any more.
 
-    def __init__(self) -> None:
+    Args:
+        prompts: write to stdout what is asked for.
+    """
+
+    def __init__(self, *, prompts: bool = True) -> None:
+        self._prompts = prompts
         self._lines: asyncio.Queue[str] = asyncio.Queue()
         self._begun = False
 
@@ -161,8 +144,9 @@ class Typed:
             self._begun = True
             # A daemon: the interpreter must not wait for a line that nobody will type.
             threading.Thread(target=self._pump, args=(asyncio.get_running_loop(),), daemon=True).start()
-        sys.stdout.write(prompt)
-        sys.stdout.flush()
+        if self._prompts:
+            sys.stdout.write(prompt)
+            sys.stdout.flush()
         text = await self._lines.get()
         if not text:
             self._lines.put_nowait("")  # the end stays the end

@@ -13,8 +13,10 @@ from client import dev as development
 from client import output, processes
 from client.commands.connection import connected, settings
 from client.commands.options import AsJson
-from client.play import Player
+from client.play import Player, Typed
 from client.running import Running
+from client.screen import Events, Screen
+from kernel.errors import TurnwrightError
 from link.logs import FORMAT_VARIABLE
 from link.settings import load_settings
 
@@ -94,7 +96,22 @@ async def play(
         str, typer.Argument(metavar="[SESSION]", help="The session; it is made when it does not exist.")
     ] = "main",
     nodes: Annotated[bool, typer.Option("--nodes", help="Show the pipeline beside the story.")] = False,
+    events: Annotated[
+        bool,
+        typer.Option("--json", help="Print one JSON object a line for each event, and prompt for nothing."),
+    ] = False,
 ) -> int | None:
-    """Play in the terminal: type actions, read the story as it streams, answer approvals."""
-    async with connected() as client:
-        return await Player(client, session, output.stdout(), nodes=nodes).play()
+    """Play: type actions, read the story as it streams, answer approvals with y or n.
+
+    With --json, a program plays: each line of stdin is an action, or the answer to the last approval.
+    """
+    console = output.stdout()
+    screen = Events(console) if events else Screen(console, margin="  ")
+    try:
+        async with connected() as client:
+            typed = Typed(prompts=not events)
+            return await Player(client, session, screen, nodes=nodes, read=typed.read).play()
+    except TurnwrightError as error:
+        if events:
+            screen.refused(error)
+        raise

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from client.api import Turnwright
 from client.play import Player
+from client.screen import Screen
 from kernel.errors import Code, TurnwrightError
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.packages import STORY, story_with
@@ -75,7 +76,7 @@ async def seat(tmp_path: Path, story: Files, *replies: Reply, nodes: bool = Fals
         async def read(prompt: str) -> str | None:
             return await taken.read(prompt)
 
-        player = Player(client, session.session_id, console, nodes=nodes, read=read)
+        player = Player(client, session.session_id, Screen(console, margin="  "), nodes=nodes, read=read)
         taken = Seat(player, r, session, screen)
         yield taken
 
@@ -90,7 +91,7 @@ async def test_two_actions_are_two_turns_and_the_end_of_input_leaves(tmp_path: P
         s.type("I wait.", "", "/help", "  I go on.  ", "/state", None)
         assert await s.player.play() == 0
         shown = s.screen.getvalue()
-        story = [shown.index(words) for words in (", 0 turns played", "  Rain.\n", "  Sun.\n")]
+        story = [shown.index(words) for words in ("active, 0 turns committed", "  Rain.\n", "  Sun.\n")]
         assert story == sorted(story)
         assert "✓ tale" in shown
         assert shown.count("1 model call, 10 + 5 tokens") >= 2

@@ -38,6 +38,7 @@ ASKS = [Call(name="act", arguments='{"what":"jump"}', id="c1")]
 SCRIPT = [
     Reply(tool_calls=ASKS, when="I dare to jump."),
     Reply(tool_calls=ASKS, when="I hardly dare."),
+    Reply(tool_calls=ASKS, when="I dare what a program may."),
     Reply(text="So it is.", times=0),
 ]
 UNGUARDED = "is not bundled: its code runs inside the worker process"
@@ -186,3 +187,41 @@ def test_jobs_are_listed_with_how_they_stand(terminal: Terminal) -> None:
     rows = terminal.type("jobs", "list").splitlines()
     assert rows[0].split() == ["job", "session", "runtime", "status", "reason"]
     assert any(row.split()[:4] == [job["job_id"], "jobs", "works/tidy", "succeeded"] for row in rows)
+
+
+def test_play_reads_lines_and_tells_each_event_as_json(terminal: Terminal) -> None:
+    terminal.type("session", "new", "program", "--package", "dares")
+    typed = "I dare what a program may.\ny\n/state\n"
+    environ = terminal.beside.environ
+    played = CliRunner().invoke(app, ["play", "program", "--json"], input=typed, env=environ)
+    assert (played.exit_code, played.stderr) == (0, "")
+    told = [json.loads(line) for line in played.stdout.splitlines()]
+    events = [one["event"] for one in told if one["event"] not in ("tool", "text")]
+    assert events == ["session", "turn", "approval", "answer", "result", "session"]
+    by_event = {one["event"]: one for one in told}
+    assert by_event["approval"]["approval"]["tool"] == "act"
+    assert (by_event["answer"]["decision"], by_event["answer"]["outcome"]) == ("approve", "applied")
+    assert by_event["tool"]["tool"]["ok"] is True
+    assert "".join(one["text"] for one in told if one["event"] == "text") == "So it is."
+    assert by_event["result"]["result"]["story"]["text"] == "So it is."
+    assert by_event["session"]["session"]["completed_player_turns"] == 1
+
+
+def test_play_prompts_a_person(terminal: Terminal) -> None:
+    terminal.type("session", "new", "person", "--package", "tale")
+    environ = terminal.beside.environ
+    played = CliRunner().invoke(app, ["play", "person"], input="I wait.\n/quit\n", env=environ)
+    assert (played.exit_code, played.stderr) == (0, "")
+    assert "  So it is.\n" in played.stdout
+    assert played.stdout.count("> ") == 2
+
+
+def test_play_of_an_ended_session_is_refused(terminal: Terminal) -> None:
+    terminal.type("session", "new", "over", "--package", "tale")
+    terminal.type("session", "end", "over")
+    handle = terminal.beside.rig.client.get_workflow_handle("session/over")
+    terminal.beside.ask(handle.result())
+    played = CliRunner().invoke(app, ["play", "over", "--json"], input="", env=terminal.beside.environ)
+    assert played.exit_code == 3
+    assert played.stderr.startswith("error: session.ended: ")
+    assert json.loads(played.stdout)["error"]["code"] == "session.ended"
