@@ -36,28 +36,20 @@ async def test_f16_commands_leave_with_the_status_they_mean(tmp_path: Path) -> N
 
 
 async def test_f16_workers_leave_with_the_status_they_mean(tmp_path: Path) -> None:
+    """The first one is `turnwright worker --json`, whose log is JSON from its start to its end."""
     async with rig(tmp_path, start_worker=False) as r:
 
         async def one(number: int) -> int:
             name = f"worker-{number}"
-            with worker_process(r.settings, tmp_path, name) as process:
+            options = {} if number else {"MODULE": "client", "ARGUMENTS": "worker --json"}
+            with worker_process(r.settings, tmp_path, name, **options) as process:
                 await until_ready(process, tmp_path, name)
                 process.send_signal(signal.SIGTERM)
                 return await asyncio.to_thread(process.wait, 60)
 
         statuses = Counter(await _some_at_once([one(number) for number in range(WORKERS)]))
     assert statuses == {0: WORKERS}
-
-
-async def test_a_worker_logs_json_lines_where_they_are_asked_for(tmp_path: Path) -> None:
-    """Its start, its end, and nothing else than JSON between them."""
-    async with rig(tmp_path, start_worker=False) as r:
-        options = {"MODULE": "client", "ARGUMENTS": "worker --json"}
-        with worker_process(r.settings, tmp_path, "worker", **options) as process:
-            await until_ready(process, tmp_path)
-            process.send_signal(signal.SIGTERM)
-            assert await asyncio.to_thread(process.wait, 60) == 0
-    lines = [json.loads(line) for line in (tmp_path / "worker.log").read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / "worker-0.log").read_text().splitlines()]
     assert all(line.keys() >= {"time", "level", "logger", "message"} for line in lines)
     ours = [line["message"] for line in lines if line["logger"] == "turnwright.worker"]
     assert ours[0].startswith("ready ")
