@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from activities.models import Endpoint, OpenAIChat, close_shared_client
+from activities.models import Endpoint, OpenAIChat, close_shared_transport
 from activities.models.tool_names import ToolNames
 from kernel.agent.calls import JudgedCall, judge_calls
 from kernel.agent.messages import Message, ModelReply, ModelRequest, ToolCall, ToolName, ToolSpec
@@ -31,7 +31,7 @@ async def ask(server: ModelServer, **request: object) -> ModelReply:
             asked, Endpoint(server.url), idempotency_key="k", on_event=lambda event: None
         )
     finally:
-        await close_shared_client()
+        await close_shared_transport()
 
 
 def test_b1_parallel_calls_with_one_id() -> None:

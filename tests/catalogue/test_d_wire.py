@@ -9,7 +9,7 @@ from time import time
 
 import pytest
 
-from activities.models import CallLimits, Endpoint, OpenAIChat, WireError, close_shared_client
+from activities.models import CallLimits, Endpoint, OpenAIChat, WireError, close_shared_transport
 from activities.models.wire import DEFAULT_LIMITS
 from kernel.agent.messages import Message, ModelReply, ModelRequest, TextDelta
 from kernel.errors import Code
@@ -20,7 +20,7 @@ from tests.support.model_server import ModelServer, Reply
 async def server() -> AsyncIterator[ModelServer]:
     async with ModelServer() as running:
         yield running
-        await close_shared_client()
+        await close_shared_transport()
 
 
 async def ask(server: ModelServer, *replies: Reply, limits: CallLimits = DEFAULT_LIMITS) -> ModelReply:
