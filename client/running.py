@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -11,6 +14,7 @@ from typing import Final
 from link.settings import Settings
 
 NAME: Final = "dev.json"
+LOCK: Final = "dev.lock"
 
 
 @dataclass(frozen=True)
@@ -32,28 +36,37 @@ class Running:
     model_url: str | None = None
 
 
-def write(home: Path, note: Running) -> None:
-    """Leave the note; readers see it whole."""
-    draft = home / f".{NAME}.{os.getpid()}"
-    draft.write_text(json.dumps(asdict(note), indent=2) + "\n", encoding="utf-8")
-    draft.replace(home / NAME)
-
-
-def remove(home: Path) -> None:
-    """Take the note back, when it is this process's."""
-    note = read(home)
-    if note and note.pid == os.getpid():
-        (home / NAME).unlink(missing_ok=True)
+@contextmanager
+def announced(home: Path, note: Running) -> Iterator[None]:
+    """Leave the note while the block runs; readers see it whole, and by its lock that it is alive."""
+    with (home / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        draft = home / f".{NAME}.{os.getpid()}"
+        draft.write_text(json.dumps(asdict(note), indent=2) + "\n", encoding="utf-8")
+        draft.replace(home / NAME)
+        try:
+            yield
+        finally:
+            (home / NAME).unlink(missing_ok=True)
 
 
 def read(home: Path) -> Running | None:
     """The note of a process that lives, or None."""
     try:
         note = Running(**json.loads((home / NAME).read_text(encoding="utf-8")))
-        os.kill(note.pid, 0)
+        return note if _held(home / LOCK) else None
     except (OSError, ValueError, TypeError):
         return None
-    return note
+
+
+def _held(file: Path) -> bool:
+    """Whether the writer lives: a process id alone may be somebody else's by now."""
+    with file.open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def found(settings: Settings) -> Settings:

@@ -20,22 +20,23 @@ def note(pid: int, home: Path) -> running.Running:
 
 
 def test_other_commands_find_what_runs_under_a_home(tmp_path: Path) -> None:
-    running.write(tmp_path, note(os.getpid(), tmp_path))
-    settings = running.found(Settings(home=tmp_path))
+    with running.announced(tmp_path, note(os.getpid(), tmp_path)):
+        settings = running.found(Settings(home=tmp_path))
     assert settings.temporal.address == "127.0.0.1:7"
     assert settings.store_url == f"sqlite:///{tmp_path}/t.db"
+    assert running.read(tmp_path) is None
 
 
 def test_a_configured_address_is_kept(tmp_path: Path) -> None:
-    running.write(tmp_path, note(os.getpid(), tmp_path))
     environ = {"TURNWRIGHT_HOME": str(tmp_path), "TURNWRIGHT_ADDRESS": "localhost:7233"}
-    assert running.found(load_settings(environ, cwd=tmp_path)).temporal.address == "localhost:7233"
+    with running.announced(tmp_path, note(os.getpid(), tmp_path)):
+        assert running.found(load_settings(environ, cwd=tmp_path)).temporal.address == "localhost:7233"
 
 
-async def test_the_note_of_a_dead_process_counts_for_nothing(tmp_path: Path) -> None:
-    ended = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
-    await ended.wait()
-    running.write(tmp_path, note(ended.pid, tmp_path))
+def test_a_note_whose_writer_is_gone_counts_for_nothing(tmp_path: Path) -> None:
+    with running.announced(tmp_path, note(os.getpid(), tmp_path)):
+        left = (tmp_path / running.NAME).read_text()
+    (tmp_path / running.NAME).write_text(left)  # its process id is alive, and a stranger's
     assert running.read(tmp_path) is None
 
 
