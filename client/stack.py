@@ -44,7 +44,8 @@ class Stack:
 
     async def broken(self) -> TurnwrightError:
         """Wait until a part ends that should not; returns what to tell."""
-        waits = [asyncio.ensure_future(part.broken()) for part in (self.worker, self.model) if part]
+        parts = (self.server, self.worker, self.model)
+        waits = [asyncio.ensure_future(part.broken()) for part in parts if part]
         try:
             done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -81,8 +82,7 @@ async def start(
         worker = await parts.enter_async_context(await start_worker(local))
         say(f"worker           process {worker.pid}, log {worker.log_file}")
         note = _note(local, server, worker, url)
-        running.write(settings.home, note)
-        parts.callback(running.remove, settings.home)
+        parts.enter_context(running.announced(settings.home, note))
         yield Stack(local, server, worker, model, note)
 
 

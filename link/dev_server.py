@@ -63,6 +63,12 @@ class DevServer:
         self._process = process
         self._lock = lock
 
+    async def broken(self) -> TurnwrightError:
+        """Wait until the server ends by itself; returns what to tell."""
+        status = await self._process.wait()
+        message = f"the development server ended by itself with status {status}\n{_tail(self.log_file)}"
+        return TurnwrightError(Code.SERVER_UNREACHABLE, message.rstrip(), where=str(self.log_file))
+
     async def close(self) -> None:
         """Stop the server and wait until it is gone; closing twice is harmless."""
         await _stop(self._process, graceful=self._lock is not None)

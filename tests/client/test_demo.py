@@ -121,3 +121,24 @@ def test_a_demo_whose_worker_dies_says_so_and_leaves_nothing_behind(tmp_path: Pa
     assert show.returncode == 5
     assert complaint.startswith("error: worker.start-failed: the worker ended by itself with status -9")
     assert left_behind(tmp_path) == []
+
+
+def test_dev_whose_server_dies_says_so_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "client.cli", "dev", "--offline", "--free-port"],
+        cwd=tmp_path,
+        env=environment(tmp_path, {"PYTHONUNBUFFERED": "1"}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as dev:
+        assert dev.stdout is not None
+        assert any("Ctrl-C stops everything" in line for line in dev.stdout)
+        (server,) = [pid for pid, command in of_home(tmp_path) if " server start-dev " in command]
+        os.kill(server, signal.SIGKILL)
+        _, complaint = dev.communicate(timeout=PATIENCE_S)
+    assert dev.returncode == 5
+    assert complaint.startswith(
+        "error: server.unreachable: the development server ended by itself with status -9"
+    )
+    assert left_behind(tmp_path) == []
