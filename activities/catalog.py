@@ -165,7 +165,11 @@ class Catalog:
 
     async def _keep(self, digest: str, package: Package, files: Mapping[str, bytes]) -> LivePackage:
         folder = await asyncio.to_thread(package_files.materialise, files, digest, self._cache)
-        code = await asyncio.to_thread(load_package_code, folder, package, digest=digest)
+        try:
+            code = await asyncio.to_thread(load_package_code, folder, package, digest=digest)
+        except TurnwrightError as error:
+            where = f"{package.id}/{error.where}" if error.where else package.id
+            raise TurnwrightError(error.code, error.message, where=where, accepted=error.accepted) from error
         live = self._live[package.id, digest] = LivePackage(digest, package, code)
         while len(self._live) > self._kept:
             evicted, _ = self._live.popitem(last=False)

@@ -139,6 +139,19 @@ class Turnwright:
         """Clock, queue, running turn, approvals, jobs, notices."""
         return await calls.query(self.temporal, _session(session_id), names.STATE, wire.SessionView)
 
+    async def require_alive(self, session_id: str) -> None:
+        """Refuse a session whose workflow failed or was terminated; it still answers that it is active.
+
+        Raises:
+            TurnwrightError: what it failed with, or `workflow.failed`.
+        """
+        workflow_id = _session(session_id)
+        if await watchdog.end_without_result(self.temporal, workflow_id):
+            try:
+                await self.temporal.get_workflow_handle(workflow_id).result(rpc_timeout=timedelta(seconds=10))
+            except TemporalError as error:
+                raise failures.named(error, workflow_id) from None
+
     async def sessions(self) -> list[SessionSummary]:
         """Sessions, the last changed first; from the server alone where no store is open."""
         if self.history.available:

@@ -69,6 +69,7 @@ async def show_(session: SessionId, as_json: AsJson = False) -> int | None:
     """Show a session: status, queue, running turn, approvals, jobs, notices, cost."""
     async with connected() as client:
         view = await client.state(session)
+        await client.require_alive(session)
         totals = await client.history.usage(session) if client.history.available else None
     if as_json:
         output.print_json({**view.model_dump(mode="json"), "usage": output.plain(totals)})

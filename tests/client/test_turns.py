@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from temporalio.client import WorkflowFailureError
 
 from client.api import Turnwright
 from client.commands.turns import record_lines
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.session import Receipt
 from tests.support.model_server import ModelServer, Reply
-from tests.support.packages import STORY
+from tests.support.packages import STORY, function
 from tests.support.rig import rig
 
 pytestmark = pytest.mark.slow
@@ -40,3 +41,17 @@ async def test_a_turn_whose_workflow_failed_or_was_terminated_is_not_running(tmp
             record = await turnwright.turn(receipt["turn_id"])
             assert record.status == status
             assert record_lines(record)[0].endswith(f": {status}")
+
+
+async def test_a_session_that_did_not_open_is_told_by_what_it_failed_with(tmp_path: Path) -> None:
+    async with (
+        rig(tmp_path, packages={"tale": STORY, "broken": function("return {}") | {"handler.py": "x ="}}) as r,
+        await Turnwright.connect(r.settings) as turnwright,
+    ):
+        good, bad = await r.session(packages=["tale"]), await r.session(packages=["broken"])
+        await turnwright.require_alive(good.session_id)
+        with pytest.raises(WorkflowFailureError):
+            await bad.handle.result()
+        with pytest.raises(TurnwrightError) as refused:
+            await turnwright.require_alive(bad.session_id)
+        assert refused.value.code == Code.PACKAGE_LOAD
