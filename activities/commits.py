@@ -156,7 +156,7 @@ class CommitActivities:
             await transaction.queue_jobs()
             clock = await transaction.advance(session)
             result = transaction.result(clock, texts, outputs, usage)
-            await _save(conn, result)
+            await save_receipt(conn, result)
             return result
 
     async def _close(
@@ -184,7 +184,7 @@ class CommitActivities:
                 runs=commit.runs,
                 usage=usage,
             )
-            await _save(conn, result)
+            await save_receipt(conn, result)
             return result
 
     async def _staged(
@@ -349,7 +349,8 @@ async def _receipt(conn: AsyncConnection, turn_id: str) -> TurnResult | None:
     return None if receipt is None else TurnResult.model_validate(receipt)
 
 
-async def _save(conn: AsyncConnection, result: TurnResult) -> None:
+async def save_receipt(conn: AsyncConnection, result: TurnResult) -> None:
+    """End a turn with its receipt, and its live text with it."""
     await turns.close_turn(
         conn, result.turn_id, status=result.status, receipt=result.model_dump(mode="json", exclude_unset=True)
     )

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
 
 from activities.catalog import Catalog, Source
+from activities.commits import save_receipt
 from activities.generations import frozen
 from activities.heartbeat import beating
 from kernel.catalog import activate
@@ -20,7 +21,7 @@ from kernel.wire.base import outline
 from kernel.wire.failure import Failure
 from kernel.wire.ids import check_id
 from kernel.wire.turn import PlanInput, TurnResult
-from store import approvals, interjections, jobs, sessions, stream, transcripts, turns
+from store import approvals, interjections, jobs, sessions, transcripts, turns
 from store.engine import Store
 
 _ANEW = "the session started anew"
@@ -140,13 +141,7 @@ class SessionActivities:
                 logical_turn=nothing.logical_turn,
                 generation=frozen(session.active, session.bindings, session.locale, nothing),
             )
-            await turns.close_turn(
-                conn,
-                queued.turn_id,
-                status=receipt.status,
-                receipt=receipt.model_dump(mode="json", exclude_unset=True),
-            )
-            await stream.finish(conn, queued.turn_id)
+            await save_receipt(conn, receipt)
         return wire.Applied()
 
     @activity.defn(name=names.RECORD_APPROVAL)
