@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Coroutine
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -130,8 +130,7 @@ async def run(settings: Settings, interceptors: tuple[Interceptor, ...] = ()) ->
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        with suppress(NotImplementedError):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         parts = await assemble(settings, stack)
         workers = build_workers(parts, interceptors)

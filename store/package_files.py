@@ -110,7 +110,7 @@ def unpack(archive: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             return _extract(opened)
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
         raise TurnwrightError(Code.PACKAGE_INVALID, f"the package archive cannot be read: {error}") from error
 
 
