@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from activities.catalog import Catalog
 from kernel.errors import Code, TurnwrightError
 from store.engine import Store
-from store.migrate import upgrade
 from tests.support.packages import function
 from tests.support.rig import write_packages
 from tests.turns.builders import until
 
 MANY = 20
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    url = f"sqlite:///{tmp_path}/store.db"
-    await upgrade(url)
-    opened = await Store.open(url)
-    yield opened
-    await opened.close()
 
 
 def catalog(store: Store, tmp_path: Path, *head: str) -> Catalog:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,21 +15,11 @@ from kernel.agent.messages import Message, ModelRequest, ToolCall
 from kernel.wire.agent import ModelStep
 from store import calls, tool_results, transcripts
 from store.engine import Store
-from store.migrate import upgrade
 
 PLACE = cast(Place, SimpleNamespace(owner_id="turn", runtime_id="tale"))
 RUN = ("turn", "tale")
 PROMPT = [Message(role="system", text="Tell."), Message(role="user", text="Go.")]
 CALLS = (ToolCall(id="a", name="look", arguments="{}"), ToolCall(id="b", name="look", arguments='{"n":2}'))
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    url = f"sqlite:///{tmp_path}/store.db"
-    await upgrade(url)
-    opened = await Store.open(url)
-    yield opened
-    await opened.close()
 
 
 async def prompt(store: Store, known: Transcripts) -> None:

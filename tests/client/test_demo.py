@@ -104,41 +104,35 @@ def test_what_a_demo_keeps_serves_until_the_printed_command_stops_it(tmp_path: P
             os.kill(pid, signal.SIGKILL)
 
 
-def test_a_demo_whose_worker_dies_says_so_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def complaint_when_killed(home: Path, *words: str, sign: str, victim: str) -> str:
+    """What a show tells on stderr when one of its processes is killed at a sign of life on stdout."""
     with subprocess.Popen(
-        [sys.executable, "-m", "client.cli", "demo"],
-        cwd=tmp_path,
-        env=environment(tmp_path, {"PYTHONUNBUFFERED": "1"}),
+        [sys.executable, "-m", "client.cli", *words],
+        cwd=home,
+        env=environment(home, {"PYTHONUNBUFFERED": "1"}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as show:
         assert show.stdout is not None
-        assert any(line.startswith("Turn 1:") for line in show.stdout)
-        (worker,) = [pid for pid, command in of_home(tmp_path) if command.endswith("-m worker ")]
-        os.kill(worker, signal.SIGKILL)
+        assert any(sign in line for line in show.stdout)
+        (pid,) = [pid for pid, command in of_home(home) if victim in command]
+        os.kill(pid, signal.SIGKILL)
         _, complaint = show.communicate(timeout=PATIENCE_S)
     assert show.returncode == 5
+    assert left_behind(home) == []
+    return complaint
+
+
+def test_a_demo_whose_worker_dies_says_so_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    complaint = complaint_when_killed(tmp_path, "demo", sign="Turn 1:", victim=" -m worker ")
     assert complaint.startswith("error: worker.start-failed: the worker ended by itself with status -9")
-    assert left_behind(tmp_path) == []
 
 
 def test_dev_whose_server_dies_says_so_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "client.cli", "dev", "--offline", "--free-port"],
-        cwd=tmp_path,
-        env=environment(tmp_path, {"PYTHONUNBUFFERED": "1"}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as dev:
-        assert dev.stdout is not None
-        assert any("Ctrl-C stops everything" in line for line in dev.stdout)
-        (server,) = [pid for pid, command in of_home(tmp_path) if " server start-dev " in command]
-        os.kill(server, signal.SIGKILL)
-        _, complaint = dev.communicate(timeout=PATIENCE_S)
-    assert dev.returncode == 5
-    assert complaint.startswith(
-        "error: server.unreachable: the development server ended by itself with status -9"
+    dev = ("dev", "--offline", "--free-port")
+    complaint = complaint_when_killed(
+        tmp_path, *dev, sign="Ctrl-C stops everything", victim=" server start-dev "
     )
-    assert left_behind(tmp_path) == []
+    ended = "error: server.unreachable: the development server ended by itself with status -9"
+    assert complaint.startswith(ended)
