@@ -57,7 +57,7 @@ async def test_f1_a_stop_while_a_tool_runs_closes_the_turn(tmp_path: Path) -> No
         turn = session.turn(receipt["turn_id"])
         await asyncio.gather(session.update(names.CONTROL, {"action": "cancel-turn"}), turn.cancel())
         assert (await session.result(receipt))["status"] == "stopped"
-        assert (await session.state())["running"] is None
+        await session.until(lambda state: state["running"] is None)
 
 
 async def test_f3_a_worker_that_stops_hands_its_model_call_on(tmp_path: Path) -> None:
