@@ -18,6 +18,7 @@ from kernel.manifest.fields import NAME_PATTERN, ManifestModel
 from kernel.manifest.files import PackageFiles, PathError, folder_of
 from kernel.manifest.frontmatter import split_frontmatter
 from kernel.manifest.loaded import Loaded, Origin, Package, Runtime
+from kernel.manifest.modules import GUARD
 from kernel.manifest.package import PluginManifest
 from kernel.manifest.problems import validate
 from kernel.manifest.references import References
@@ -217,7 +218,7 @@ class _Reader:
         return replace(
             runtime,
             handler=follow.handler(origin, manifest.function) if manifest.function else None,
-            guard=follow.module(origin, ("guard",), guard, "async def guard(ctx)") if guard else None,
+            guard=follow.module(origin, ("guard",), guard, GUARD) if guard else None,
             output_schema=follow.schema(origin, ("io", "output", "schema"), io.output.schema_path),
             contract_schema=contracts.get(io.output.contract or "")
             or WELL_KNOWN.get(io.output.contract or ""),

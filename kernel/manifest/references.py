@@ -9,6 +9,7 @@ from kernel.errors import Code
 from kernel.manifest.diagnostics import Diagnostic, FieldPath, quoted
 from kernel.manifest.files import PackageFiles, PathError
 from kernel.manifest.loaded import Origin
+from kernel.manifest.modules import HANDLER, REGISTER, module_problems
 from kernel.manifest.runtime import Function
 from kernel.manifest.schemas import Schema, read_schema
 
@@ -76,35 +77,33 @@ class References:
             message = f"{quoted(text)} is not a Python module"
             self.problems.append(origin.problem(Code.PACKAGE_MODULE, at, message, accepted))
             return None
-        return self.file(origin, at, text)
+        if (path := self.file(origin, at, text)) is not None:
+            self.problems += module_problems(self.files.files[path], function, file=path)
+        return path
 
     def handler(self, origin: Origin, function: Function) -> str | None:
         """The handler of a function runtime: the named one, else `handler.py` beside the manifest."""
-        signature = "async def handler(ctx)"
         if function.handler is not None:
-            return self.module(origin, ("function", "handler"), function.handler, signature)
-        if (path := self._beside(origin, "handler.py")) is not None:
-            return path
-        if self._beside(origin, "handler.js") is not None:
-            return self.module(origin, ("function",), "handler.js", signature)
+            return self.module(origin, ("function", "handler"), function.handler, HANDLER)
+        for name in ("handler.py", "handler.js"):
+            if self._beside(origin, name):
+                return self.module(origin, ("function",), name, HANDLER)
         message = "the function runtime has no handler.py beside its manifest"
-        accepted = f"handler.py with `{signature}`, or function.handler"
+        accepted = f"handler.py with `{HANDLER}`, or function.handler"
         self.problems.append(origin.problem(Code.PACKAGE_REFERENCE, ("function",), message, accepted))
         return None
 
     def entry(self, origin: Origin, named: str | None) -> str | None:
         """The entry module: the named one, else `server/__init__.py` when it exists."""
-        signature = "def register(host)"
         if named is not None:
-            return self.module(origin, ("entry",), named, signature)
-        if (path := self._beside(origin, ENTRY)) is not None:
-            return path
-        if self._beside(origin, "server/index.js") is not None:
-            self.module(origin, (), "server/index.js", signature)
+            return self.module(origin, ("entry",), named, REGISTER)
+        for name in (ENTRY, "server/index.js"):
+            if self._beside(origin, name):
+                return self.module(origin, (), name, REGISTER)
         return None
 
-    def _beside(self, origin: Origin, name: str) -> str | None:
+    def _beside(self, origin: Origin, name: str) -> bool:
         try:
-            return self.files.find(name, origin.folder)
+            return self.files.find(name, origin.folder) is not None
         except PathError:
-            return None
+            return False

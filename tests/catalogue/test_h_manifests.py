@@ -45,7 +45,7 @@ def test_h1_duplicate_key_of_a_schema_file_is_refused() -> None:
 
 
 def test_h1_two_equal_names_in_a_list_are_refused() -> None:
-    entry = {"server/__init__.py": b""}
+    entry = {"server/__init__.py": b"def register(host): ...\n"}
     (problem,) = load("contributes:\n  tools:\n    - mark\n    - mark", **entry).errors
     assert (problem.code, problem.line) == ("package.combination", 5)
 

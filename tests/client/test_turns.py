@@ -44,8 +44,9 @@ async def test_a_turn_whose_workflow_failed_or_was_terminated_is_not_running(tmp
 
 
 async def test_a_session_that_did_not_open_is_told_by_what_it_failed_with(tmp_path: Path) -> None:
+    broken = function("return {}") | {"handler.py": "from .gone import handler"}
     async with (
-        rig(tmp_path, packages={"tale": STORY, "broken": function("return {}") | {"handler.py": "x ="}}) as r,
+        rig(tmp_path, packages={"tale": STORY, "broken": broken}) as r,
         await Turnwright.connect(r.settings) as turnwright,
     ):
         good, bad = await r.session(packages=["tale"]), await r.session(packages=["broken"])

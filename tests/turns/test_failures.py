@@ -289,10 +289,20 @@ async def test_data_commits_with_the_turn_and_is_read_in_the_next(tmp_path: Path
         assert await records(r, session, "work", "notes") == {"n": 3, "read": [2, 3]}
 
 
+async def test_a_package_whose_handler_is_no_python_makes_no_session(tmp_path: Path) -> None:
+    async with rig(tmp_path, packages={"broken": {**function("return {}"), "handler.py": "x ="}}) as r:
+        session = await r.session(packages=["broken"])
+        with pytest.raises(WorkflowFailureError) as failed:
+            await session.handle.result()
+        assert isinstance(failed.value.cause, ApplicationError)
+        assert failed.value.cause.type == Code.PACKAGE_INVALID
+        assert "handler.py:1: package.module: this is no Python" in failed.value.cause.message
+
+
 async def test_a_package_whose_code_does_not_load_makes_no_session(
     tmp_path: Path,
 ) -> None:
-    broken = {**function("return {}"), "handler.py": "import nothing_of_that_name\n"}
+    broken = {**function("return {}"), "handler.py": "from nothing_of_that_name import handler\n"}
     async with rig(tmp_path, packages={"broken": broken, "tale": STORY}) as r:
         session = await r.session(packages=["broken"])
         with pytest.raises(WorkflowFailureError) as failed:

@@ -9,6 +9,9 @@ from kernel.manifest import Loaded, Package, RuntimeManifest, load_package
 
 AUTO = {"stage": "post-turn"}
 MANUAL = {"trigger": {"type": "manual"}}
+HANDLER = b"async def handler(ctx): ...\n"
+GUARD = b"async def guard(ctx): ...\n"
+REGISTER = b"def register(host): ...\n"
 
 
 def manifest(data: Any, body: str = "Do it.") -> bytes:

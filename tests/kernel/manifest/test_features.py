@@ -8,12 +8,12 @@ import pytest
 
 from kernel.manifest import unsupported
 
-from .packages import AUTO, MANUAL, files, package
+from .packages import AUTO, GUARD, HANDLER, MANUAL, REGISTER, files, package
 
 FILES = {
-    "server/__init__.py": b"",
-    "handler.py": b"",
-    "guard.py": b"",
+    "server/__init__.py": REGISTER,
+    "handler.py": HANDLER,
+    "guard.py": GUARD,
     "s.json": b'{"type": "object"}',
 }
 HTTP = {"http": [{"origin": "https://a.io"}]}

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from kernel.manifest import Diagnostic, load_package, references
 from kernel.manifest import files as package_files
 
-from .packages import AUTO, MANUAL, errors, files, load, manifest, package, text
+from .packages import AUTO, GUARD, HANDLER, MANUAL, REGISTER, errors, files, load, manifest, package, text
 
 SCHEMA = b'{"type": "object"}'
 TOOLS = {"contributes": {"tools": ["mark", "wipe"]}}
-ENTRY = {"server/__init__.py": b"def register(host): ...\n"}
+ENTRY = {"server/__init__.py": REGISTER}
 
 
 def agent(**fields: Any) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def test_large_package_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, li
 
 
 def test_handler_is_found_beside_its_manifest() -> None:
-    found = package(files({}, {"a": agent(function={})}, **{"runtimes/a/handler.py": b""}))
+    found = package(files({}, {"a": agent(function={})}, **{"runtimes/a/handler.py": HANDLER}))
     assert (found.runtimes[0].kind, found.runtimes[0].handler) == ("function", "runtimes/a/handler.py")
 
 
@@ -244,7 +244,7 @@ def test_handler_and_guard_may_be_named() -> None:
             "runtime": agent(function={"handler": "./src/run.py"}, guard="src/guard.py"),
             "entry": "./src/main.py",
         },
-        **{"src/run.py": b"", "src/guard.py": b"", "src/main.py": b""},
+        **{"src/run.py": HANDLER, "src/guard.py": GUARD, "src/main.py": REGISTER},
     )
     found = package(content)
     assert (found.runtimes[0].handler, found.runtimes[0].guard) == ("src/run.py", "src/guard.py")
@@ -305,7 +305,7 @@ def test_one_runtime_among_several_lists_its_own() -> None:
 
 
 def test_function_needs_a_tools_block() -> None:
-    handler = {"handler.py": b"", **ENTRY}
+    handler = {"handler.py": HANDLER, **ENTRY}
     found = package(files({**TOOLS, "runtime": agent(function={})}, **handler))
     assert found.runtimes[0].plugin_tools == ()
     found = package(files({**TOOLS, "runtime": agent(function={"tools": {}})}, **handler))
@@ -363,7 +363,7 @@ def test_plugin_tool_cannot_take_a_builtin_name() -> None:
 
 
 def test_function_tools_are_judged() -> None:
-    content = files({"runtime": agent(function={"tools": {"builtin": ["nope"]}})}, **{"handler.py": b""})
+    content = files({"runtime": agent(function={"tools": {"builtin": ["nope"]}})}, **{"handler.py": HANDLER})
     assert errors(content) == [("package.reference", "runtime.function.tools.builtin[0]")]
 
 

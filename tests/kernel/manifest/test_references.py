@@ -9,11 +9,11 @@ import pytest
 
 from kernel.manifest import WELL_KNOWN, Diagnostic
 
-from .packages import AUTO, errors, files, load, package
+from .packages import AUTO, REGISTER, errors, files, load, package
 
 SCHEMA = b'{"type": "object"}'
 TOOLS = {"contributes": {"tools": ["mark", "wipe"]}}
-ENTRY = {"server/__init__.py": b"def register(host): ...\n"}
+ENTRY = {"server/__init__.py": REGISTER}
 
 
 def agent(**fields: Any) -> dict[str, Any]:
