@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import httpx
-from sqlalchemy.exc import SQLAlchemyError
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.api.taskqueue.v1 import TaskQueue
@@ -29,7 +28,8 @@ from link.attributes import creation_command
 from link.bundled import bundled
 from link.connect import connect
 from link.settings import Settings
-from store import migrate
+from store.address import missing_file, parse
+from store.engine import HEAD, Store
 from store.sessions import Session
 
 State = Literal["ok", "note", "wrong"]
@@ -201,19 +201,24 @@ async def _served(client: Client, queue: str) -> set[str]:
 
 
 async def _store(settings: Settings) -> Finding:
-    todo = (
-        "`turnwright migrate` (`dev` and `demo` do it by themselves), or point `store.url` at a migrated one"
-    )
     try:
-        revision = await migrate.current(settings.store_url)
+        if gone := _gone(settings):
+            return gone
+        store = await Store.open(settings.store_url)
     except TurnwrightError as error:
         return _of_error("store", error)
-    except SQLAlchemyError as error:
-        return Finding("store", "wrong", str(error)[:300], todo)
-    if revision != migrate.HEAD:
-        message = f"schema revision {revision or 'none'}, this version needs {migrate.HEAD}"
-        return Finding("store", "wrong", message, todo)
-    return Finding("store", "ok", f"schema revision {revision}")
+    await store.close()
+    return Finding("store", "ok", f"schema revision {HEAD}")
+
+
+def _gone(settings: Settings) -> Finding | None:
+    """A file that was removed under what runs: a new one in its place would not be taken up."""
+    file, note = missing_file(parse(settings.store_url)), running.read(settings.home)
+    if file is None or note is None or note.store_url != settings.store_url:
+        return None
+    message = f"{file} is gone, and what process {note.pid} runs still has it open"
+    todo = "`turnwright dev --stop`, put the file back, start again; `dev` makes an empty one where there is none"
+    return Finding("store", "wrong", message, todo)
 
 
 def _packages(settings: Settings, checked: Sequence[Checked]) -> list[Finding]:

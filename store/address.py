@@ -47,6 +47,12 @@ def sqlite_file(url: URL) -> Path | None:
     return Path(url.database or "") if url.drivername in _SQLITE else None
 
 
+def missing_file(url: URL) -> Path | None:
+    """The SQLite file that a URL names where there is none."""
+    file = sqlite_file(url)
+    return None if file is None or file.exists() else file
+
+
 def connect_arguments(url: URL) -> dict[str, Any]:
     """What the driver takes beside the URL."""
     if url.drivername in _SQLITE:

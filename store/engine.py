@@ -30,6 +30,9 @@ HEAD = "0001"
 BUSY_S = 30.0
 """How many seconds a SQLite writer waits for another process's transaction."""
 
+MIGRATE = "`turnwright migrate` (`dev` and `demo` do it by themselves), or another `store.url`"
+"""What helps where the schema is missing or of another version."""
+
 _READERS = 4
 _POOL = 8
 
@@ -116,9 +119,14 @@ def savepoint(conn: AsyncConnection) -> AbstractAsyncContextManager[Any]:
 
 def require_file(url: URL) -> None:
     """Refuse a SQLite URL whose file does not exist yet: connecting would create it, empty."""
-    file = address.sqlite_file(url)
-    if file is not None and not file.exists():
-        raise not_migrated(url, None)
+    if file := address.missing_file(url):
+        raise TurnwrightError(
+            Code.STORE_NOT_MIGRATED,
+            f"there is no database file {file}",
+            where=address.masked(url),
+            accepted=f"{MIGRATE}; one that was removed: put back, and every worker started again",
+            details={"current": None, "expected": HEAD},
+        )
 
 
 def not_migrated(url: URL, revision: str | None) -> TurnwrightError:
@@ -127,7 +135,7 @@ def not_migrated(url: URL, revision: str | None) -> TurnwrightError:
         Code.STORE_NOT_MIGRATED,
         f"the database has schema revision {revision or 'none'}, this version needs {HEAD}",
         where=address.masked(url),
-        accepted="a database migrated by this version: `turnwright migrate`",
+        accepted=MIGRATE,
         details={"current": revision, "expected": HEAD},
     )
 

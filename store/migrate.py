@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from alembic import command
@@ -14,7 +13,7 @@ from kernel.errors import Code, TurnwrightError
 from store import address
 from store.engine import HEAD, Store, postgres_engine, read_revision, sqlite_engine, unreachable
 
-__all__ = ["HEAD", "current", "upgrade"]
+__all__ = ["HEAD", "upgrade"]
 
 _LOCK = 0x7475726E
 """Advisory lock of a migration in PostgreSQL."""
@@ -49,19 +48,6 @@ async def upgrade(url: str) -> str:
     finally:
         await engine.dispose()
     return HEAD
-
-
-async def current(url: str) -> str | None:
-    """The revision of a database; None when it is empty or its file does not exist."""
-    file = address.sqlite_file(address.parse(url))
-    if file is not None and not await asyncio.to_thread(file.exists):
-        return None
-    store = await Store.open(url, check=False)
-    try:
-        async with store.read() as conn:
-            return await read_revision(conn)
-    finally:
-        await store.close()
 
 
 def configuration(connection: Connection) -> Config:

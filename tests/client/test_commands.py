@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from client import running
 from client.cli import app
 from client.processes import ROOT
 from client.stack import free_port
@@ -126,6 +127,20 @@ def test_doctor_names_what_is_missing_and_what_to_do() -> None:
     for subject in ("server", "store", "models"):
         assert found[subject]["state"] == "wrong"
         assert found[subject]["what_to_do"]
+
+
+def test_doctor_tells_that_the_database_was_removed_under_what_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNWRIGHT_ADDRESS")
+    home, file = tmp_path / "home", tmp_path / "home/turnwright.db"
+    home.mkdir()
+    with running.announced(home, running.Running(7, "127.0.0.1:1", None, f"sqlite:///{file}", "worker.log")):
+        report = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
+    (store,) = [found for found in report["findings"] if found["subject"] == "store"]
+    assert store["message"] == f"{file} is gone, and what process 7 runs still has it open"
+    assert "migrate" not in store["what_to_do"]
+    assert "put the file back" in store["what_to_do"]
 
 
 @pytest.mark.parametrize(

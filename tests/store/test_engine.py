@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from kernel.errors import Code, TurnwrightError
 from store import interjections, sessions
 from store.engine import HEAD, Store, savepoint
-from store.migrate import current, upgrade
+from store.migrate import upgrade
 from tests.store.processes import run_python
 
 
@@ -73,7 +73,15 @@ async def test_an_empty_database_is_refused_with_both_revisions(empty_url: str) 
         await Store.open(empty_url)
     assert refusal.value.code == Code.STORE_NOT_MIGRATED
     assert refusal.value.details == {"current": None, "expected": HEAD}
-    assert await current(empty_url) is None
+
+
+async def test_a_file_that_is_not_there_is_named_and_not_made(tmp_path: Path) -> None:
+    file = tmp_path / "gone.db"
+    with pytest.raises(TurnwrightError) as refusal:
+        await Store.open(f"sqlite:///{file}")
+    assert refusal.value.code == Code.STORE_NOT_MIGRATED
+    assert refusal.value.message == f"there is no database file {file}"
+    assert not file.exists()
 
 
 async def test_a_write_that_raises_leaves_nothing(store: Store) -> None:
