@@ -217,7 +217,7 @@ def _gone(settings: Settings) -> Finding | None:
     if file is None or note is None or note.store_url != settings.store_url:
         return None
     message = f"{file} is gone, and what process {note.pid} runs still has it open"
-    todo = "`turnwright dev --stop`, put the file back, start again; `dev` makes an empty one where there is none"
+    todo = "`turnwright dev --stop`, put the file back, start again; without a file `dev` makes an empty one"
     return Finding("store", "wrong", message, todo)
 
 
