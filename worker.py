@@ -155,6 +155,9 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Parts:
                 accepted="folders that exist",
             )
     slots = load_slots(settings.slots)
+    for name, slot in slots.items():
+        if problem := slot.key_problem():
+            _log.warning("slot %s: %s; every call to it fails with %s", name, problem, Code.MODEL_AUTH)
     store = await Store.open(settings.store_url)
     stack.push_async_callback(store.close)
     stack.push_async_callback(close_shared_transport)

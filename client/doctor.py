@@ -24,6 +24,7 @@ from client.history import History
 from client.validation import Checked
 from kernel.errors import TurnwrightError
 from kernel.wire import names
+from kernel.wire.endpoints import key_problem, shown_url
 from link.attributes import creation_command
 from link.bundled import bundled
 from link.connect import connect
@@ -311,21 +312,22 @@ async def _slot(name: str, slot: dict[str, Any]) -> Finding:
     subject, url, variable = f"slot {name}", str(slot.get("base_url", "")), str(slot.get("api_key_env", ""))
     if not url or not slot.get("model"):
         return Finding(subject, "wrong", "base_url or model is missing", f"complete [slots.{name}]")
-    key = os.environ.get(variable, "") if variable else ""
-    if variable and not key:
-        return Finding(subject, "wrong", f"the variable {variable} is not set", f"export {variable}=…")
-    headers = {"authorization": f"Bearer {key}"} if key else {}
+    key, shown = os.environ.get(variable, ""), shown_url(url)
+    if variable and (problem := key_problem(variable, key)):
+        todo = f"export {variable}=… here and where the worker starts"
+        return Finding(subject, "wrong", f"{problem}; {shown} was not asked", todo)
+    headers = {"authorization": f"Bearer {key.strip()}"} if variable else {}
     try:
         async with httpx.AsyncClient(timeout=_MODEL_S) as http:
             reply = await http.get(f"{url.rstrip('/')}/models", headers=headers)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        message = f"{url} does not answer: {error or type(error).__name__}"
+        message = f"{shown} does not answer: {error or type(error).__name__}"
         return Finding(subject, "wrong", message, f"check base_url of [slots.{name}], or start the endpoint")
     if reply.status_code in (401, 403):
         return Finding(
-            subject, "wrong", f"{url} refuses the key", f"check the key in {variable or 'api_key_env'}"
+            subject, "wrong", f"{shown} refuses the key", f"check the key in {variable or 'api_key_env'}"
         )
-    return Finding(subject, "ok", f"{slot['model']} at {url}")
+    return Finding(subject, "ok", f"{slot['model']} at {shown}")
 
 
 def _of_error(subject: str, error: TurnwrightError) -> Finding:

@@ -23,6 +23,7 @@ from activities.models.slots import Slot
 from activities.models.wire import CallLimits, OnEvent, Wire, WireError
 from kernel.agent.messages import ModelReply, ModelRequest, Usage
 from kernel.errors import Code
+from kernel.wire.endpoints import shown_url
 from kernel.wire.usage import UsageTotals
 from store import calls
 from store.engine import Store
@@ -169,6 +170,7 @@ class ModelCalls:
             reply, failed = await self._attempt(
                 slot, payer, request, left, tries, on_event(begun.call.attempt)
             )
+            failed = failed and failed.at(f"slot {slot_name} at {shown_url(slot.base_url)}")
             ending = _ending(begun.call, slot, reply, failed)
             usage = sum(map(_usage, begun.earlier), ending.usage)
             if failed is None or not self._again(failed, patience, tries):

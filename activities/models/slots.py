@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 from activities.models.wire import Endpoint, WireError
 from kernel.agent.messages import Usage
 from kernel.errors import Code, TurnwrightError
+from kernel.wire.endpoints import key_problem
 
 Price = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 _MILLION = 1_000_000
@@ -77,23 +78,16 @@ class Slot(BaseModel):
         Raises:
             WireError: `model.auth`, when the environment variable is missing or holds no usable key.
         """
-        return Endpoint(
-            self.base_url, self._key(os.environ if environ is None else environ), self.reasoning_off
-        )
+        if problem := self.key_problem(environ):
+            raise WireError(Code.MODEL_AUTH, problem, retryable=False, reason="key-missing")
+        return Endpoint(self.base_url, self._held(environ).strip(), self.reasoning_off)
 
-    def _key(self, environ: Mapping[str, str]) -> str:
-        if not self.api_key_env:
-            return ""
-        key = environ.get(self.api_key_env, "").strip()
-        if key and key.isascii() and key.isprintable() and " " not in key:
-            return key
-        state = "holds no usable key" if key else "is not set"
-        raise WireError(
-            Code.MODEL_AUTH,
-            f"The environment variable {self.api_key_env} {state}",
-            retryable=False,
-            reason="key-missing",
-        )
+    def key_problem(self, environ: Mapping[str, str] | None = None) -> str:
+        """Why no call can be made with the environment's key; empty where one can."""
+        return key_problem(self.api_key_env, self._held(environ)) if self.api_key_env else ""
+
+    def _held(self, environ: Mapping[str, str] | None) -> str:
+        return (os.environ if environ is None else environ).get(self.api_key_env, "")
 
 
 def load_slots(config: Mapping[str, Any]) -> dict[str, Slot]:

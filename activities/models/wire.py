@@ -128,6 +128,10 @@ class WireError(TurnwrightError):
         self.usage = usage or Usage()
         self.details = {"reason": reason, "status": status, "request_id": request_id}
 
+    def at(self, place: str) -> WireError:
+        """The same error, which says where it happened."""
+        return _rebuild(self.code, f"{place}: {self.message}", {name: getattr(self, name) for name in _FACTS})
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self.code, self.message, {name: getattr(self, name) for name in _FACTS}))
 

@@ -144,6 +144,28 @@ def test_doctor_tells_that_the_database_was_removed_under_what_runs(
 
 
 @pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("", "the environment variable STORY_KEY is not set; http://127.0.0.1:1/v1 was not asked"),
+        (
+            "s\nk",
+            "the environment variable STORY_KEY holds no usable key; http://127.0.0.1:1/v1 was not asked",
+        ),
+        ("sk\n", "http://127.0.0.1:1/v1 does not answer: All connection attempts failed"),
+    ],
+)
+def test_doctor_names_a_slot_its_address_and_the_variable_of_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, said: str
+) -> None:
+    slot = "base_url = 'http://me:secret@127.0.0.1:1/v1'\nmodel = 'm'\napi_key_env = 'STORY_KEY'\n"
+    (tmp_path / "turnwright.toml").write_text(f"[slots.story]\n{slot}")
+    monkeypatch.setenv("STORY_KEY", key)
+    report = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
+    (story,) = [found for found in report["findings"] if found["subject"] == "slot story"]
+    assert (story["state"], story["message"]) == ("wrong", said)
+
+
+@pytest.mark.parametrize(
     "package", sorted(path.parent.name for path in (ROOT / "plugins").glob("*/PLUGIN.md"))
 )
 def test_bundled_packages_validate(package: str) -> None:

@@ -331,7 +331,10 @@ async def test_a_model_server_that_is_down_rejects_the_turn_by_name(tmp_path: Pa
     model = ModelServer()
     async with rig(tmp_path, packages={"tale": STORY}, model=model) as r:
         await model.close()
-        assert await rejection(r) == "model.transport"
+        session = await r.session(packages=["tale"])
+        result = await session.play("go")
+        assert (result["status"], result["reason"]) == ("rejected", "model.transport")
+        assert f"slot story at {model.url}: ConnectError" in result["message"]
 
 
 async def test_a_wrong_key_rejects_the_turn_by_name_and_is_tried_once(tmp_path: Path) -> None:
@@ -341,6 +344,21 @@ async def test_a_wrong_key_rejects_the_turn_by_name_and_is_tried_once(tmp_path: 
     ) as r:
         assert await rejection(r) == "model.auth"
         r.model.assert_calls(1)
+
+
+async def test_a_key_that_is_not_set_is_told_at_start_and_nothing_is_sent(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with rig(tmp_path, packages={"tale": STORY}, api_key_env="NO_SUCH_KEY") as r:
+        warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        for slot in ("story", "plugin"):
+            said = f"slot {slot}: the environment variable NO_SUCH_KEY is not set"
+            assert [text for text in warned if text.startswith(said)]
+        session = await r.session(packages=["tale"])
+        result = await session.play("go")
+        assert (result["status"], result["reason"]) == ("rejected", "model.auth")
+        assert f"slot story at {r.model.url}: the environment variable NO_SUCH_KEY" in result["message"]
+        r.model.assert_calls(0)
 
 
 async def test_a_key_that_the_provider_repeats_stands_nowhere(
