@@ -1,5 +1,5 @@
 """`python -m client`: the same as `turnwright`."""
 
-from client.cli import main
+from client.entry import main
 
 main()

@@ -31,7 +31,6 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final, NoReturn, ParamSpec
 
 import typer
-from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
@@ -113,6 +112,8 @@ def error_json(error: TurnwrightError) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """The JSON of whatever a command has to show."""
+    from pydantic import BaseModel
+
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if is_dataclass(value) and not isinstance(value, type):

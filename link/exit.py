@@ -6,9 +6,15 @@ import contextlib
 import logging
 import os
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
-from link import telemetry
+_last_words: list[Callable[[], None]] = []
+
+
+def before_leaving(flush: Callable[[], None]) -> None:
+    """Let `leave` call this first; what it raises is not told."""
+    _last_words.append(flush)
 
 
 def leave(status: int) -> NoReturn:
@@ -17,7 +23,7 @@ def leave(status: int) -> NoReturn:
     The SDK's threads can abort the interpreter while it exits, and a command that succeeded would then
     end with status 134 or 139.
     """
-    for flush in (telemetry.flush, _flush_logging, _flush_streams):
+    for flush in (*_last_words, _flush_logging, _flush_streams):
         with contextlib.suppress(Exception):
             flush()
     os._exit(status)

@@ -33,6 +33,7 @@ from temporalio.contrib.opentelemetry import (
 )
 from temporalio.plugin import SimplePlugin
 
+from link.exit import before_leaving
 from link.settings import Settings
 from link.trace_context import ActionTrace, HeaderGuard
 
@@ -139,6 +140,7 @@ def _provider() -> ReplaySafeTracerProvider:
     resource = Resource.create({"service.name": "turnwright"})
     provider = create_tracer_provider(resource=resource, shutdown_on_exit=False)
     opentelemetry.trace.set_tracer_provider(provider)
+    before_leaving(flush)
     return provider
 
 

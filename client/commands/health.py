@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from client import doctor as examination
 from client import output
 from client.commands.connection import settings
 from client.commands.options import AsJson
-from store.migrate import upgrade
 
 
 @output.command
 async def doctor(as_json: AsJson = False) -> int | None:
     """Say what is installed, reachable, migrated, stuck or stranded, and what to do; 1 when something is."""
+    from client import doctor as examination
+
     findings = await examination.examine(settings())
     bad = examination.wrong(findings)
     if as_json:
@@ -26,6 +26,8 @@ async def doctor(as_json: AsJson = False) -> int | None:
 @output.command
 async def migrate(as_json: AsJson = False) -> int | None:
     """Bring the database of the setting `store.url` to this version; several may do it at once."""
+    from store.migrate import upgrade
+
     revision = await upgrade(settings().store_url)
     if as_json:
         output.print_json({"revision": revision})

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from client import demo as theatre
-from client import dev as development
-from client import output, processes
+from client import output
 from client.commands.connection import connected, settings
 from client.commands.options import AsJson
-from client.play import Player, Typed
-from client.running import Running
-from client.screen import Events, Screen
 from kernel.errors import TurnwrightError
-from link.logs import FORMAT_VARIABLE
-from link.settings import load_settings
+
+if TYPE_CHECKING:
+    from client.running import Running
 
 
 @output.command
@@ -29,6 +25,9 @@ async def demo(
     as_json: AsJson = False,
 ) -> int | None:
     """Play three turns of the bundled packages on a fresh server and show them; under a minute."""
+    from client import demo as theatre
+    from link.settings import load_settings
+
     console = output.stderr() if as_json else output.stdout()
     played = await theatre.play(load_settings(), console, keep=keep)
     if as_json:
@@ -48,6 +47,9 @@ async def dev(
     as_json: AsJson = False,
 ) -> int | None:
     """Run Temporal server and worker until Ctrl-C; without configured models, the offline stand-in too."""
+    from client import dev as development
+    from link.settings import load_settings
+
     if stop:
         pid = await development.stop(load_settings())
         if as_json:
@@ -82,6 +84,9 @@ def worker(
 
 def _become_worker(as_json: bool) -> int:
     """Replace this process: a worker is never imported here."""
+    from client import processes
+    from link.logs import FORMAT_VARIABLE
+
     environ = processes.worker_environment(settings())
     if as_json:
         environ[FORMAT_VARIABLE] = "json"
@@ -105,6 +110,9 @@ async def play(
 
     With --json, a program plays: each line of stdin is an action, or the answer to the last approval.
     """
+    from client.play import Player, Typed
+    from client.screen import Events, Screen
+
     console = output.stdout()
     screen = Events(console) if events else Screen(console, margin="  ")
     try:

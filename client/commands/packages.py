@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from client import output, validation
+from client import output
 from client.commands.options import AsJson
-from kernel.manifest import Diagnostic
+
+if TYPE_CHECKING:
+    from kernel.manifest import Diagnostic
 
 app = typer.Typer(no_args_is_help=True, help="Work on packages.")
 
@@ -35,6 +37,8 @@ def validate(
 
 
 def _validate(path: Path, as_json: bool) -> int:
+    from client import validation
+
     checked = validation.check(path)
     if as_json:
         output.print_json(

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from client import output, show, validation
-from client.api import Turnwright
+from client import output
 from client.commands.connection import connected
 from client.commands.options import ActionId, AsJson, SessionId, Wait, parse_json
 from kernel.errors import Code, TurnwrightError
-from kernel.wire.session import Receipt, SessionView
-from kernel.wire.turn import TurnResult
-from kernel.wire.usage import UsageTotals
-from link.bundled import bundled
+
+if TYPE_CHECKING:
+    from client.api import Turnwright
+    from kernel.wire.session import Receipt, SessionView
+    from kernel.wire.turn import TurnResult
+    from kernel.wire.usage import UsageTotals
 
 app = typer.Typer(no_args_is_help=True, help="Make, list, inspect and change sessions.")
 
@@ -191,6 +192,8 @@ def _succeeded(result: TurnResult, runtime: str | None) -> bool:
 
 def _show_result(result: TurnResult) -> None:
     """Print how a turn ended, its story first."""
+    from client import show
+
     console = output.stdout()
     if result.story:
         console.print(result.story.text, markup=False)
@@ -208,6 +211,8 @@ def _place(receipt: Receipt) -> str:
 
 def view_lines(view: SessionView, totals: UsageTotals | None) -> list[str]:
     """A session as people read it."""
+    from client import show
+
     played = show.count(view.completed_player_turns, "turn")
     lines = [
         f"session {view.session_id}: {view.status}, {played} committed",
@@ -237,6 +242,9 @@ async def _control(session: str, action: Literal["pause", "resume", "end"], as_j
 
 def _warn_of(packages: Sequence[str] | None) -> None:
     """Say on stderr which of the packages asked for run unguarded."""
+    from client import validation
+    from link.bundled import bundled
+
     trusted = {folder.name for folder in validation.packages_in(bundled("plugins"))}
     for name in sorted(set(packages or ()) - trusted):
         message = f"warning: package {name} is not bundled: its code runs inside the worker process"

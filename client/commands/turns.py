@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from client import output, show
-from client.api import Turnwright
+from client import output
 from client.commands.connection import connected
 from client.commands.options import AsJson, TurnId
-from client.history import TurnRecord
 from kernel.errors import Code, TurnwrightError
-from kernel.schedule import build
-from kernel.schedule.mermaid import mermaid
 from kernel.wire.ids import parse_workflow_id
-from kernel.wire.turn import GraphView
+
+if TYPE_CHECKING:
+    from client.api import Turnwright
+    from client.history import TurnRecord
+    from kernel.wire.turn import GraphView
 
 app = typer.Typer(no_args_is_help=True, help="Look at a turn, or stop it.")
 
@@ -51,6 +51,8 @@ async def graph(
     elif picture:
         typer.echo(picture, nl=False)
     else:
+        from client import show
+
         head = f"turn {view.turn_id} of {view.session_id}: {view.status}, logical turn {view.logical_turn}"
         output.stdout().print("\n".join([head, *show.tree(view)]), markup=False)
     return None
@@ -74,6 +76,8 @@ async def stop(turn: TurnId, as_json: AsJson = False) -> int | None:
 
 def record_lines(record: TurnRecord) -> list[str]:
     """A stored turn as people read it."""
+    from client import show
+
     action = record.action
     asked = action.text or f"run {action.runtime_id}"
     lines = [f"turn {action.turn_id} of {action.session_id}: {record.status}"]
@@ -93,6 +97,9 @@ def record_lines(record: TurnRecord) -> list[str]:
 
 async def _mermaid(client: Turnwright, view: GraphView) -> str:
     """The planned graph, coloured by the states of its nodes."""
+    from kernel.schedule import build
+    from kernel.schedule.mermaid import mermaid
+
     plan = await client.history.plan(view.turn_id)
     if plan is None:
         raise TurnwrightError(Code.TURN_UNKNOWN, "the turn has not opened yet", where=view.turn_id)

@@ -233,6 +233,42 @@ def test_a_command_of_its_own_process_leaves_with_its_status(tmp_path: Path) -> 
     assert json.loads(ended.stdout)["error"]["code"] == "server.unreachable"
 
 
+def test_ctrl_c_while_the_command_line_is_imported_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    ended = subprocess.run(
+        [sys.executable, "-m", "client", "--help"],
+        env=environ, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "unneeded"),
+    [
+        (["--help"], {"temporalio", "sqlalchemy", "httpx"}),
+        (["submit", "--help"], {"temporalio", "sqlalchemy", "httpx"}),
+        (["package", "validate", str(ROOT / "plugins/dice")], {"temporalio", "sqlalchemy", "httpx"}),
+        (["migrate"], {"temporalio", "httpx"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_command_imports_what_it_needs(tmp_path: Path, words: list[str], unneeded: set[str]) -> None:
+    script = (
+        "import json, sys\n"
+        "from client.cli import status\n"
+        "ended = status(sys.argv[1:])\n"
+        "print(json.dumps([ended, [name for name in sys.modules if '.' not in name]]))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script, *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path, capture_output=True, text=True,
+        timeout=60, check=True,
+    )  # fmt: skip
+    status, imported = json.loads(ended.stdout.splitlines()[-1])
+    assert (status, unneeded & set(imported)) == (0, set())
+
+
 def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(

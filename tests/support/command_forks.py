@@ -15,6 +15,7 @@ import os
 import sys
 from typing import Final
 
+from client import api  # noqa: F401  what commands import when they run; once here, not in each child
 from client.cli import main
 
 BY_INTERPRETER: Final = 99
