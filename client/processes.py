@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from kernel.errors import Code, TurnwrightError
+from link.child_log import ChildLog
 from link.settings import Settings
 
 READY_VARIABLE: Final = "TURNWRIGHT_WORKER_READY_FILE"
@@ -40,12 +41,12 @@ class ChildProcess:
 
     Attributes:
         name: what it is, for messages.
-        log_file: where its stdout and stderr go.
+        log: where its stdout and stderr go.
     """
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, log_file: Path) -> None:
+    def __init__(self, name: str, process: asyncio.subprocess.Process, log: ChildLog) -> None:
         self.name = name
-        self.log_file = log_file
+        self.log = log
         self._process = process
 
     @property
@@ -77,11 +78,11 @@ class ChildProcess:
 
     def failed(self, what: str) -> TurnwrightError:
         """The refusal when it does not do what it was started for."""
-        last = tail(self.log_file)
+        last = self.log.tail(_LOG_LINES)
         return TurnwrightError(
             Code.WORKER_START_FAILED,
             f"the {self.name} {what}\n{last}".rstrip(),
-            where=str(self.log_file),
+            where=str(self.log.file),
             details={"log": last},
         )
 
@@ -121,11 +122,12 @@ async def start_offline_model(home: Path) -> tuple[ChildProcess, str]:
     Raises:
         TurnwrightError: `worker.start-failed` with the last lines of its log.
     """
-    log_file = home / "model.log"
     command = [sys.executable, "-P", "-m", "activities.models.offline", "--port", "0"]
-    model = await _start("offline model", command, log_file=log_file, environ=_importing(os.environ))
-    await _until(model, lambda: _url(log_file) is not None)
-    url = _url(log_file)
+    model = await _start(
+        "offline model", command, log_file=home / "model.log", environ=_importing(os.environ)
+    )
+    await _until(model, lambda: _url(model.log) is not None)
+    url = _url(model.log)
     assert url is not None
     return model, url
 
@@ -148,29 +150,20 @@ def worker_environment(settings: Settings) -> dict[str, str]:
     return {**_importing(os.environ), **settings.to_env()}
 
 
-def tail(log_file: Path) -> str:
-    """The last lines of a log, for an error message."""
-    try:
-        lines = log_file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    return "\n".join(line[:300] for line in lines[-_LOG_LINES:])
-
-
 async def _start(
     name: str, command: Sequence[str], *, log_file: Path, environ: Mapping[str, str], follow: bool = True
 ) -> ChildProcess:
-    log_file.parent.mkdir(parents=True, exist_ok=True)
-    with log_file.open("wb") as log:
+    log = ChildLog(log_file)
+    with log.open() as out:
         process = await asyncio.create_subprocess_exec(
             *(_followed(command) if follow else command),
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            stdout=out,
+            stderr=out,
             env=dict(environ),
             start_new_session=True,
         )
-    return ChildProcess(name, process, log_file)
+    return ChildProcess(name, process, log)
 
 
 async def _until(child: ChildProcess, ready: Callable[[], bool]) -> None:
@@ -200,9 +193,8 @@ def _importing(environ: Mapping[str, str]) -> dict[str, str]:
     return {**environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(path for path in paths if path))}
 
 
-def _url(log_file: Path) -> str | None:
-    text = log_file.read_text(encoding="utf-8", errors="replace") if log_file.exists() else ""
-    whole = text.rpartition("\n")[0].splitlines()
+def _url(log: ChildLog) -> str | None:
+    whole = log.text().rpartition("\n")[0].splitlines()
     return next((line.strip() for line in whole if line.startswith("http")), None)
 
 

@@ -80,7 +80,7 @@ async def start(
             say(f"offline model    {url}")
         local = local_settings(settings, server.address, url)
         worker = await parts.enter_async_context(await start_worker(local))
-        say(f"worker           process {worker.pid}, log {worker.log_file}")
+        say(f"worker           process {worker.pid}, log {worker.log.file}")
         note = _note(local, server, worker, url)
         parts.enter_context(running.announced(settings.home, note))
         yield Stack(local, server, worker, model, note)
@@ -135,6 +135,6 @@ def _note(settings: Settings, server: DevServer, worker: ChildProcess, model: st
         address=server.address,
         ui_url=server.ui_url,
         store_url=settings.store_url,
-        worker_log=str(worker.log_file),
+        worker_log=str(worker.log.file),
         model_url=model,
     )

@@ -19,6 +19,7 @@ from temporalio.service import RPCError
 
 from kernel.errors import Code, TurnwrightError
 from kernel.wire import names
+from link.child_log import ChildLog
 from link.runtime import shared_runtime
 from link.tuning import dynamic_config_flags
 
@@ -44,7 +45,7 @@ class DevServer:
     Attributes:
         address: host and port of its gRPC service.
         ui_url: the web interface, or None where it is off.
-        log_file: what the server had to say.
+        log: what the server had to say.
         pid: its process, which leads a process group of its own.
     """
 
@@ -52,13 +53,13 @@ class DevServer:
         self,
         address: str,
         ui_url: str | None,
-        log_file: Path,
+        log: ChildLog,
         process: asyncio.subprocess.Process,
         lock: IO[str] | None,
     ) -> None:
         self.address = address
         self.ui_url = ui_url
-        self.log_file = log_file
+        self.log = log
         self.pid = process.pid
         self._process = process
         self._lock = lock
@@ -66,8 +67,8 @@ class DevServer:
     async def broken(self) -> TurnwrightError:
         """Wait until the server ends by itself; returns what to tell."""
         status = await self._process.wait()
-        message = f"the development server ended by itself with status {status}\n{_tail(self.log_file)}"
-        return TurnwrightError(Code.SERVER_UNREACHABLE, message.rstrip(), where=str(self.log_file))
+        message = f"the development server ended by itself with status {status}\n{self.log.tail(_LOG_LINES)}"
+        return TurnwrightError(Code.SERVER_UNREACHABLE, message.rstrip(), where=str(self.log.file))
 
     async def close(self) -> None:
         """Stop the server and wait until it is gone; closing twice is harmless."""
@@ -105,15 +106,15 @@ async def start_dev_server(
         TurnwrightError: `server.start-failed` with the last lines of the log.
     """
     lock = _prepare(home, in_memory)
-    log_file = home / "temporal.log"
+    log = ChildLog(home / "temporal.log")
     more = [f"--dynamic-config-value={key}={value}" for key, value in (dynamic_config or {}).items()]
     try:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return await _start_once(home, port or _free_port(), ui, log_file, lock, more)
+                return await _start_once(home, port or _free_port(), ui, log, lock, more)
             except TurnwrightError:
                 # another process may have taken a port that was free a moment ago
-                if attempt == _ATTEMPTS or "address already in use" not in _tail(log_file) or port:
+                if attempt == _ATTEMPTS or "address already in use" not in log.tail(_LOG_LINES) or port:
                     raise
         raise AssertionError("the last attempt returns or raises")
     except BaseException:
@@ -140,26 +141,26 @@ def binary() -> Path:
 
 
 async def _start_once(
-    home: Path, port: int, ui: bool, log_file: Path, lock: IO[str] | None, more: list[str]
+    home: Path, port: int, ui: bool, log: ChildLog, lock: IO[str] | None, more: list[str]
 ) -> DevServer:
     ui_port = _free_port() if ui else None
     database = ["--db-filename", str(home / "temporal.db")] if lock else []
     command = [*_command(port, ui_port), *database, *more]
-    with log_file.open("wb") as log:
+    with log.open() as out:
         process = await asyncio.create_subprocess_exec(
             *_followed(command),
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            stdout=out,
+            stderr=out,
             start_new_session=True,
         )
     address = f"{HOST}:{port}"
     try:
-        await _until_served(address, process, log_file)
+        await _until_served(address, process, log)
     except BaseException:
         await _stop(process, graceful=False)
         raise
-    return DevServer(address, f"http://{HOST}:{ui_port}" if ui else None, log_file, process, lock)
+    return DevServer(address, f"http://{HOST}:{ui_port}" if ui else None, log, process, lock)
 
 
 def _command(port: int, ui_port: int | None) -> list[str]:
@@ -176,7 +177,7 @@ def _followed(command: list[str]) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _FOLLOW_PARENT, str(os.getpid()), *command]
 
 
-async def _until_served(address: str, process: asyncio.subprocess.Process, log_file: Path) -> None:
+async def _until_served(address: str, process: asyncio.subprocess.Process, log: ChildLog) -> None:
     try:
         async with asyncio.timeout(START_S):
             while process.returncode is None:
@@ -184,8 +185,8 @@ async def _until_served(address: str, process: asyncio.subprocess.Process, log_f
                     return
                 await asyncio.sleep(0.05)
     except TimeoutError:
-        raise _failed(f"it does not serve after {START_S:g} s", log_file) from None
-    raise _failed(f"it ended with status {process.returncode}", log_file)
+        raise _failed(f"it does not serve after {START_S:g} s", log) from None
+    raise _failed(f"it ended with status {process.returncode}", log)
 
 
 async def _serves(address: str) -> bool:
@@ -242,15 +243,10 @@ def _free_port() -> int:
         return port
 
 
-def _tail(log_file: Path) -> str:
-    lines = log_file.read_text(encoding="utf-8", errors="replace").splitlines() if log_file.exists() else []
-    return "\n".join(line[:300] for line in lines[-_LOG_LINES:])
-
-
-def _failed(what: str, log_file: Path) -> TurnwrightError:
+def _failed(what: str, log: ChildLog) -> TurnwrightError:
     return TurnwrightError(
         Code.SERVER_START_FAILED,
-        f"the development server did not start: {what}\n{_tail(log_file)}",
-        where=str(log_file),
-        details={"log": _tail(log_file)},
+        f"the development server did not start: {what}\n{log.tail(_LOG_LINES)}",
+        where=str(log.file),
+        details={"log": log.tail(_LOG_LINES)},
     )

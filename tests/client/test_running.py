@@ -12,6 +12,7 @@ import pytest
 import turnwright.client
 from client import processes, running, stack
 from kernel.errors import Code, TurnwrightError
+from link.child_log import MOST_BYTES, ChildLog
 from link.settings import Settings, load_settings
 
 
@@ -66,6 +67,35 @@ async def test_a_worker_that_cannot_start_is_told_with_the_last_lines_of_its_log
     assert caught.value.code == Code.WORKER_START_FAILED
     assert "config.invalid" in caught.value.message
     assert caught.value.where == str(tmp_path / "worker.log")
+
+
+async def test_a_log_is_kept_over_restarts_and_an_error_tells_of_its_own_run(tmp_path: Path) -> None:
+    log = tmp_path / "worker.log"
+    log.write_text("the last words of the one before\n")
+    settings = Settings.model_validate({"home": tmp_path, "slots": {"story": {"wire": "telegraph"}}})
+    with pytest.raises(TurnwrightError) as caught:
+        await processes.start_worker(settings)
+    assert log.read_text().startswith("the last words of the one before\nerror: slots.story.wire: ")
+    assert "the last words" not in caught.value.message
+
+
+async def test_a_model_that_starts_again_is_found_at_its_new_address(tmp_path: Path) -> None:
+    (tmp_path / "model.log").write_text("http://127.0.0.1:1/v1\n")
+    model, url = await processes.start_offline_model(tmp_path)
+    async with model:
+        assert url != "http://127.0.0.1:1/v1"
+
+
+def test_a_log_that_has_grown_is_set_aside_when_the_next_run_begins(tmp_path: Path) -> None:
+    file = tmp_path / "worker.log"
+    for number in (1, 2):
+        file.write_bytes(b"%d" % number * (MOST_BYTES + 1))
+        log = ChildLog(file)
+        assert (log.text(), file.exists()) == ("", False)
+        assert (tmp_path / "worker.log.1").read_bytes()[:1] == b"%d" % number
+    with log.open() as out:
+        out.write(b"one\ntwo\n")
+    assert (log.text(), log.tail(1), ChildLog(file).text()) == ("one\ntwo\n", "two", "")
 
 
 async def test_a_closed_child_is_gone(tmp_path: Path) -> None:
