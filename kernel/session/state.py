@@ -242,9 +242,8 @@ class SessionState:
         for approval in [a for a in self.approvals.values() if a.turn_id == running.turn_id]:
             self._withdraw(approval)
         if result is None:
-            self.last_turn = LastTurn(
-                turn_id=running.turn_id, status="failed", message=failure.message if failure else ""
-            )
+            said = outline(f"{failure.code}: {failure.message}") if failure else ""
+            self.last_turn = LastTurn(turn_id=running.turn_id, status="failed", message=said)
             if failure:
                 self._notice(failure.code, failure.message)
             return

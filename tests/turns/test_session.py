@@ -464,6 +464,7 @@ async def test_a_configuration_that_cannot_be_applied_leaves_a_notice_and_the_ol
         receipt = await session.update(names.CONFIGURE, change)
         state = await session.until(lambda state: state["revision"] == receipt["revision"])
         assert [notice["code"] for notice in state["notices"]] == [code]
+        assert code not in state["notices"][0]["message"]
         assert (await session.play("go"))["status"] == "committed"
 
 

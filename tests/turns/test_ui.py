@@ -124,7 +124,7 @@ async def test_a_session_says_what_it_plays(tmp_path: Path) -> None:
 
 
 async def test_the_status_of_a_session_says_how_far_its_opening_came(tmp_path: Path) -> None:
-    broken = {**function(OK), "handler.py": "import nothing_of_that_name\n"}
+    broken = {**function(OK), "handler.py": "from nothing_of_that_name import handler\n"}
     async with (
         rig(tmp_path, packages={"broken": broken}, start_worker=False) as r,
         await Turnwright.connect(r.settings) as turnwright,
