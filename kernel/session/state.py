@@ -68,6 +68,7 @@ class SessionState:
         self.ending = snapshot.ending
         self.running: QueuedAction | None = None
         self._mirrored: SessionStatus = snapshot.status
+        self._failed = False
         self._stop: orders.StopTurn | None = None
         self._outbox: list[orders.NoteApproval | orders.NoteWithdrawal | orders.Forward] = []
         # A continued session no longer watches the jobs that it started before: it asks when they are late.
@@ -212,6 +213,11 @@ class SessionState:
         if isinstance(order, orders.NoteInterjection):
             self.interjections.pop(0)
 
+    def failed(self, failure: Failure) -> None:
+        """The session did not open: nothing comes after this."""
+        self._failed = True
+        self._notice(failure.code, failure.message)
+
     def mirrored(self, status: SessionStatus) -> None:
         """The store knows this status."""
         self._mirrored = status
@@ -314,7 +320,7 @@ class SessionState:
         """The answer of the `state` query."""
         view = SessionView(
             session_id=self.session_id,
-            status=self.status,
+            status="failed" if self._failed else self.status,
             phase=self.clock.phase,
             completed_player_turns=self.clock.completed_player_turns,
             queue=tuple(self.queue),

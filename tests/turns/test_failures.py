@@ -312,6 +312,11 @@ async def test_a_package_whose_code_does_not_load_makes_no_session(
         assert failed.value.cause.type == Code.PACKAGE_LOAD
         assert "nothing_of_that_name" in failed.value.cause.message
         assert failed.value.cause.message.startswith(f"{Code.PACKAGE_LOAD}: broken/handler.py:1: ")
+        state = await session.state()
+        assert (state["status"], [notice["code"] for notice in state["notices"]]) == (
+            "failed",
+            [Code.PACKAGE_LOAD],
+        )
         good = await r.session(packages=["tale"])
         revision = (await good.update("configure", {"packages": ["tale", "broken"]}))["revision"]
         view = await good.until(lambda view: view["revision"] == revision)
