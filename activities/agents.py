@@ -74,7 +74,7 @@ class AgentActivities:
         try:
             step = await self._prepare(place, call, transcript)
         except TurnwrightError as error:
-            failure = Failure(code=error.code, message=outline(str(error)))
+            failure = Failure(code=error.code, message=outline(error.account))
             skipped = error.code == Code.RUNTIME_INPUT
             return ModelStep(skipped=failure) if skipped else ModelStep(finish="error", failed=failure)
         return await self._perform(step, only_if_new=only_if_new)

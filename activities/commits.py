@@ -127,8 +127,10 @@ class CommitActivities:
             async with savepoint(conn):
                 for job_run in prepared.commits:
                     await applier.apply(job_run)
-        except (Rejected, TurnwrightError) as error:
-            return "failed", error.code, outline(str(error))
+        except Rejected as error:
+            return "failed", error.code, outline(error.message)
+        except TurnwrightError as error:
+            return "failed", error.code, outline(error.account)
         return "succeeded", "", ""
 
     async def _commit(
@@ -256,8 +258,8 @@ class _Transaction:
                     counts = await self._applier.apply(run, text=texts.get(run.run.runtime_id))
             except TurnwrightError as error:
                 if not run.optional:
-                    raise Rejected(error.code, str(error), run.run.runtime_id) from error
-                self._drop(Refusal(run.run.runtime_id, error.code, str(error)))
+                    raise Rejected(error.code, error.account, run.run.runtime_id) from error
+                self._drop(Refusal(run.run.runtime_id, error.code, error.account))
             else:
                 self._applier.count(counts)
 

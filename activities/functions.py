@@ -219,7 +219,7 @@ class FunctionActivities:
     async def _failed(self, place: Place, error: TurnwrightError) -> RunResult:
         """A missing input skips the run, everything else fails it; nothing of it is kept."""
         status = "skipped" if error.code == Code.RUNTIME_INPUT else "failed"
-        return await self._end(place, status, error.code, outline(str(error)), (), {})
+        return await self._end(place, status, error.code, outline(error.account), (), {})
 
     async def _store_result(self, place: Place, result: HandlerResult) -> RunResult:
         if result.outcome == "success":

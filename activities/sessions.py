@@ -79,7 +79,7 @@ class SessionActivities:
                 if request.configure.packages is not None:
                     chosen = await self._choose(request.configure.packages)
             except TurnwrightError as error:
-                refused = Failure(code=error.code, message=outline(str(error)))
+                refused = Failure(code=error.code, message=outline(error.account))
             async with self._store.write() as conn:
                 session = await sessions.lock(conn, request.session_id)
                 if session.revision < request.revision:

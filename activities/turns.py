@@ -90,7 +90,7 @@ def _unplannable(plan: PlanInput) -> Failure | None:
     try:
         build(plan)
     except TurnwrightError as error:
-        return Failure(code=error.code, message=outline(str(error)))
+        return Failure(code=error.code, message=outline(error.account))
     return None
 
 

@@ -140,7 +140,7 @@ class Turnwright:
         return await calls.query(self.temporal, _session(session_id), names.STATE, wire.SessionView)
 
     async def require_alive(self, session_id: str) -> None:
-        """Refuse a session whose workflow failed or was terminated; it still answers that it is active.
+        """Refuse a session whose workflow failed or was terminated: a query alone does not tell the latter.
 
         Raises:
             TurnwrightError: what it failed with, or `workflow.failed`.

@@ -71,6 +71,7 @@ class Player:
             if error.code != Code.SESSION_UNKNOWN:
                 raise
             view = await self._client.new_session(self._session_id)
+        await self._client.require_alive(self._session_id)
         if view.status == "ended":
             raise TurnwrightError(Code.SESSION_ENDED, "the session has ended", accepted="another session")
         self._screen.line(f"session {self._session_id}")

@@ -148,6 +148,11 @@ class TurnwrightError(Exception):
         self.accepted = accepted
         self.details = details
 
+    @property
+    def account(self) -> str:
+        """All that `str` says except the code, for where the code stands beside it."""
+        return account_in(str(self), self.code)
+
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         hint = f" (accepted: {self.accepted})" if self.accepted else ""
@@ -155,6 +160,12 @@ class TurnwrightError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self.code, self.message, self.where, self.accepted, self.details))
+
+
+def account_in(text: str, code: str) -> str:
+    """The account in the text of a refusal, which is all that Temporal carries beside the code."""
+    place, _, rest = text.partition(f"{code}: ")
+    return place + rest
 
 
 def _rebuild(code: Code, message: str, where: str, accepted: str, details: Any) -> TurnwrightError:

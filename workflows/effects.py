@@ -22,7 +22,7 @@ from temporalio.exceptions import (
 )
 
 with workflow.unsafe.imports_passed_through():
-    from kernel.errors import Code
+    from kernel.errors import Code, account_in
     from kernel.wire import names
     from kernel.wire.base import outline
     from kernel.wire.failure import Failure
@@ -200,7 +200,7 @@ def failure_of(error: BaseException) -> Failure:
         cause = cause.cause
     if isinstance(cause, ApplicationError):
         code = Code(cause.type) if cause.type in set(Code) else Code.INTERNAL
-        return Failure(code=code, message=outline(cause.message))
+        return Failure(code=code, message=outline(account_in(cause.message, code)))
     if isinstance(cause, TimeoutError):
         return Failure(code=Code.RUNTIME_TIMEOUT, message=outline(cause.message))
     return Failure(code=Code.WORKFLOW_FAILED, message=outline(str(cause) or type(cause).__name__))
@@ -231,7 +231,7 @@ def heed_cancellation() -> None:
 
 def refused(failure: Failure) -> ApplicationError:
     """The failure of a workflow, under its code."""
-    return ApplicationError(failure.message, type=failure.code.value, non_retryable=True)
+    return ApplicationError(f"{failure.code}: {failure.message}", type=failure.code.value, non_retryable=True)
 
 
 def now() -> float:

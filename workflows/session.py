@@ -10,7 +10,7 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
-from temporalio.exceptions import ActivityError, FailureError, WorkflowAlreadyStartedError
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError, WorkflowAlreadyStartedError
 
 with workflow.unsafe.imports_passed_through():
     from kernel import session as decide
@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from kernel.session import SessionState
     from kernel.wire import names
     from kernel.wire import session as wire
+    from kernel.wire.base import outline
     from kernel.wire.failure import Failure
     from kernel.wire.ids import job_workflow, session_workflow, turn_workflow
     from kernel.wire.signals import Deliver, Report
@@ -159,12 +160,12 @@ class SessionWorkflow:
         if self._input.snapshot:
             return
         if workflow.info().workflow_id != session_workflow(self._input.session_id):
-            attributes.status("failed")
-            raise TurnwrightError(
+            refusal = TurnwrightError(
                 Code.SESSION_ID,
                 f"session {self._input.session_id!r} cannot run as {workflow.info().workflow_id!r}",
                 accepted=f"the workflow id {session_workflow(self._input.session_id)}",
             )
+            raise self._failed(Failure(code=refusal.code, message=outline(refusal.account)))
         workflow.upsert_search_attributes(
             [attributes.SESSION.value_set(self._input.session_id), attributes.STATUS.value_set("active")]
         )
@@ -178,12 +179,18 @@ class SessionWorkflow:
             opened = await effects.open_session(request, wire.OpenedSession)
         except ActivityError as error:
             _pass_on_cancellation(error)
-            attributes.status("failed")
-            raise effects.refused(effects.failure_of(error)) from error
+            raise self._failed(effects.failure_of(error)) from error
         self._state.opened(opened.clock)
         for turn_id in opened.orphans:  # nobody else would ever answer or stop them
             turn = turn_workflow(self._input.session_id, turn_id)
             await self._send(turn, names.DELIVER, Deliver(stop="the session started anew"))
+
+    def _failed(self, failure: Failure) -> ApplicationError:
+        """The failure of this workflow; search attribute, details and the query `state` show it too."""
+        attributes.status("failed")
+        self._state.failed(failure)
+        self._show()
+        return effects.refused(failure)
 
     async def _carry_out(self, order: decide.Order) -> None:
         match order:

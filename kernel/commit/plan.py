@@ -104,7 +104,7 @@ def prepare(runs: Sequence[StagedRun]) -> Prepared:
         try:
             commits.append(RunCommit(run, _proposals(run), optional))
         except TurnwrightError as error:
-            refusals.append(refuse(run, optional, error.code, str(error)))
+            refusals.append(refuse(run, optional, error.code, error.account))
     return Prepared(tuple(commits), tuple(refusals))
 
 

@@ -68,6 +68,7 @@ class SessionState:
         self.ending = snapshot.ending
         self.running: QueuedAction | None = None
         self._mirrored: SessionStatus = snapshot.status
+        self._failed = False
         self._stop: orders.StopTurn | None = None
         self._outbox: list[orders.NoteApproval | orders.NoteWithdrawal | orders.Forward] = []
         # A continued session no longer watches the jobs that it started before: it asks when they are late.
@@ -212,6 +213,11 @@ class SessionState:
         if isinstance(order, orders.NoteInterjection):
             self.interjections.pop(0)
 
+    def failed(self, failure: Failure) -> None:
+        """The session did not open: nothing comes after this."""
+        self._failed = True
+        self._notice(failure.code, failure.message)
+
     def mirrored(self, status: SessionStatus) -> None:
         """The store knows this status."""
         self._mirrored = status
@@ -242,9 +248,8 @@ class SessionState:
         for approval in [a for a in self.approvals.values() if a.turn_id == running.turn_id]:
             self._withdraw(approval)
         if result is None:
-            self.last_turn = LastTurn(
-                turn_id=running.turn_id, status="failed", message=failure.message if failure else ""
-            )
+            said = outline(f"{failure.code}: {failure.message}") if failure else ""
+            self.last_turn = LastTurn(turn_id=running.turn_id, status="failed", message=said)
             if failure:
                 self._notice(failure.code, failure.message)
             return
@@ -315,7 +320,7 @@ class SessionState:
         """The answer of the `state` query."""
         view = SessionView(
             session_id=self.session_id,
-            status=self.status,
+            status="failed" if self._failed else self.status,
             phase=self.clock.phase,
             completed_player_turns=self.clock.completed_player_turns,
             queue=tuple(self.queue),

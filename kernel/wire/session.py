@@ -187,10 +187,10 @@ class ControlReceipt(Wire):
 
 
 class SessionView(Wire):
-    """Answer of the `state` query."""
+    """Answer of the `state` query. `failed`: the session did not open, and its last notice says why."""
 
     session_id: str
-    status: SessionStatus
+    status: SessionStatus | Literal["failed"]
     phase: Phase
     completed_player_turns: int
     queue: tuple[QueuedAction, ...]

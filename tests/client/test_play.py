@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from temporalio.client import WorkflowFailureError
 
 from client.api import Turnwright
 from client.play import Player
@@ -168,3 +169,13 @@ async def test_an_ended_session_is_not_played(tmp_path: Path) -> None:
         with pytest.raises(TurnwrightError) as refused:
             await s.player.play()
         assert refused.value.code == Code.SESSION_ENDED
+
+
+async def test_a_session_that_did_not_open_is_not_played(tmp_path: Path) -> None:
+    async with rig(tmp_path) as r, await Turnwright.connect(r.settings) as client:
+        session = await r.session(packages=["nowhere"])
+        with pytest.raises(WorkflowFailureError):
+            await session.handle.result()
+        with pytest.raises(TurnwrightError) as refused:
+            await Player(client, session.session_id, Screen(Console(file=io.StringIO()))).play()
+        assert refused.value.code == Code.PACKAGE_UNKNOWN

@@ -87,6 +87,7 @@ async def test_a_run_that_goes_wrong_fails_by_name_alone_and_leaves_nothing(
             "work/other": "success",
         }
         assert reason(result, "work/bad") == code
+        assert code not in next(run["message"] for run in result["runs"] if run["runtime_id"] == "work/bad")
         assert await records(r, session, "work", "notes") == {"other": 1}
         assert await records(r, session, "work", "counts") == {}
         assert await topics(r, session) == []
@@ -310,11 +311,17 @@ async def test_a_package_whose_code_does_not_load_makes_no_session(
         assert isinstance(failed.value.cause, ApplicationError)
         assert failed.value.cause.type == Code.PACKAGE_LOAD
         assert "nothing_of_that_name" in failed.value.cause.message
-        assert failed.value.cause.message.startswith("broken/handler.py:1: ")
+        assert failed.value.cause.message.startswith(f"{Code.PACKAGE_LOAD}: broken/handler.py:1: ")
+        state = await session.state()
+        assert (state["status"], [notice["code"] for notice in state["notices"]]) == (
+            "failed",
+            [Code.PACKAGE_LOAD],
+        )
         good = await r.session(packages=["tale"])
         revision = (await good.update("configure", {"packages": ["tale", "broken"]}))["revision"]
         view = await good.until(lambda view: view["revision"] == revision)
         assert [notice["code"] for notice in view["notices"]] == [Code.PACKAGE_LOAD]
+        assert view["notices"][0]["message"].startswith("broken/handler.py:1: imports nothing_of_that_name")
 
 
 async def test_a_function_that_may_call_a_tool_which_needs_approval_is_not_activated(tmp_path: Path) -> None:

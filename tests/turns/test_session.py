@@ -260,6 +260,7 @@ async def test_an_id_that_cannot_be_used_is_refused_by_name(tmp_path: Path) -> N
                 await handle.result()
             assert isinstance(failed.value.cause, ApplicationError)
             assert failed.value.cause.type == "session.id-invalid", bad[:50]
+        assert (await handle.query(names.STATE))["status"] == "failed"
         session = await r.session(packages=[])
         for name, field in ((names.SUBMIT, "action_id"), (names.INTERJECT, "interjection_id")):
             for bad in ("", "x" * 201):
@@ -464,6 +465,7 @@ async def test_a_configuration_that_cannot_be_applied_leaves_a_notice_and_the_ol
         receipt = await session.update(names.CONFIGURE, change)
         state = await session.until(lambda state: state["revision"] == receipt["revision"])
         assert [notice["code"] for notice in state["notices"]] == [code]
+        assert code not in state["notices"][0]["message"]
         assert (await session.play("go"))["status"] == "committed"
 
 

@@ -99,7 +99,7 @@ async function configure(session: WorkflowHandle, change: Configure): Promise<vo
   const { revision } = await update(session, 'configure', change);
   const after = await until(session, (view) => view.revision >= revision);
   say('configure', `revision ${revision} of ${Object.keys(change)}`);
-  say('state', after.notices.slice(before.notices.length).map((notice) => notice.message)[0] ?? 'applied');
+  say('state', after.notices.slice(before.notices.length).map(({ code, message }) => `${code}: ${message}`)[0] ?? 'applied');
 }
 
 async function pauseAndResume(session: WorkflowHandle): Promise<void> {

@@ -87,7 +87,7 @@ export interface ControlReceipt {
 
 export interface SessionView {
   session_id: string;
-  status: 'active' | 'paused' | 'ended';
+  status: 'active' | 'paused' | 'ended' | 'failed';
   phase: 'setup' | 'playing';
   completed_player_turns: number;
   queue: QueuedAction[];
