@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
 
 from activities import transcripts as log
@@ -22,7 +21,6 @@ from kernel.agent.calls import CallError, JudgedCall, hit_output_limit, judge_ca
 from kernel.agent.endings import json_ending
 from kernel.agent.messages import Message, ModelReply, ModelRequest, TextDelta, ToolName, ToolSpec
 from kernel.binding import split
-from kernel.catalog import BUILTIN_DATA_TOOLS, builtin_spec, tool_names
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import LoopLimits
 from kernel.manifest.agent import Agent
@@ -33,6 +31,7 @@ from kernel.wire.base import Json, outline
 from kernel.wire.failure import Failure
 from store import messages, runs, tool_results
 from store import transcripts as rows
+from store.connection import Connection
 from store.engine import Store
 from store.stream import StreamWriter
 from store.tool_results import ToolResult
@@ -100,7 +99,7 @@ class AgentActivities:
         async with self._store.read() as conn:
             return (await self._transcripts.load(conn, place)).messages()
 
-    async def _parts(self, conn: AsyncConnection, place: Place, upstream: Sequence[str]) -> PromptParts:
+    async def _parts(self, conn: Connection, place: Place, upstream: Sequence[str]) -> PromptParts:
         generation, manifest = place.generation, place.runtime.manifest
         bound = await bound_inputs(conn, self._generations, place, upstream)
         if bound.missing is not None:
@@ -127,7 +126,7 @@ class AgentActivities:
             },
         )
 
-    async def _told(self, conn: AsyncConnection, place: Place, upstream: Sequence[str]) -> str:
+    async def _told(self, conn: Connection, place: Place, upstream: Sequence[str]) -> str:
         """Story text that an earlier stage of this turn produced."""
         stories = [
             plan.runtime_id
@@ -179,7 +178,7 @@ class AgentActivities:
 
     async def _record(
         self,
-        conn: AsyncConnection,
+        conn: Connection,
         step: _Step,
         outcome: ModelStep,
         reply: ModelReply | None,
@@ -207,7 +206,7 @@ class AgentActivities:
 
     async def _refuse(
         self,
-        conn: AsyncConnection,
+        conn: Connection,
         run: tuple[str, str],
         step: int,
         index: int,
@@ -261,13 +260,7 @@ class _Step:
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
-        live = self.place.live
-        return tuple(
-            builtin_spec(name, live.package)
-            if name in BUILTIN_DATA_TOOLS
-            else _plugin_spec(live.code.tool(name))
-            for name in tool_names(self.place.runtime)
-        )
+        return self.place.live.offered(self.place.runtime)
 
     def request(self, model: str, output_limit: int) -> ModelRequest:
         choice = self.call.tool_choice
@@ -349,10 +342,6 @@ def _nudge(call: CallModel, spec: AgentSpec, transcript: Transcript, place: Plac
         last = next((entry for entry in reversed(transcript.entries) if entry.role == "assistant"), None)
         wrong = _Step(place, call, spec, (), None).ending(last.message["text"]) or "" if last else ""
     return nudge_text(call.nudge, tool=tool, problem=wrong)
-
-
-def _plugin_spec(tool: Any) -> ToolSpec:
-    return ToolSpec(name=tool.name, description=tool.description, parameters=tool.parameters)
 
 
 def _said(role: str, text: str) -> Message:

@@ -7,7 +7,6 @@ import logging
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from kernel.commit.ops import apply_ops
 from kernel.commit.plan import RunCommit
@@ -22,6 +21,7 @@ from kernel.commit.proposals import (
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.turn import CommittedCounts
 from store import data, events, exports, messages, state
+from store.connection import Connection
 from store.engine import savepoint
 
 Counts = dict[str, int]
@@ -35,7 +35,7 @@ class Applier:
         told: positions in the conversation of the stories that were appended, by runtime.
     """
 
-    def __init__(self, conn: AsyncConnection, session_id: str, turn_id: str) -> None:
+    def __init__(self, conn: Connection, session_id: str, turn_id: str) -> None:
         self._conn = conn
         self._session_id = session_id
         self._turn_id = turn_id

@@ -10,17 +10,18 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from activities.plugins.code import PackageCode
 from activities.plugins.loader import forget_code, load_package_code
+from kernel.agent.messages import ToolSpec
+from kernel.catalog import BUILTIN_DATA_TOOLS, builtin_spec, tool_names
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import Loaded, Package, Runtime, load_package, unanswerable
 from store import package_files, packages
+from store.connection import Connection
 from store.engine import Store
 
 _KEPT = 256
@@ -47,6 +48,7 @@ class LivePackage:
     digest: str
     package: Package
     code: PackageCode
+    _offered: dict[str, tuple[ToolSpec, ...]] = field(default_factory=dict)
 
     @property
     def gated(self) -> frozenset[str]:
@@ -63,6 +65,22 @@ class LivePackage:
             known = ", ".join(runtime.id for runtime in self.package.runtimes)
             raise TurnwrightError(Code.RUNTIME_UNKNOWN, f"no runtime {runtime_id!r}", accepted=known)
         return found
+
+    def offered(self, runtime: Runtime) -> tuple[ToolSpec, ...]:
+        """The tools of one of its agents as a model sees them, always the same objects.
+
+        Raises:
+            TurnwrightError: `tool.unknown`, for a tool that is not registered.
+        """
+        if runtime.id not in self._offered:
+            self._offered[runtime.id] = tuple(self._spec(name) for name in tool_names(runtime))
+        return self._offered[runtime.id]
+
+    def _spec(self, name: str) -> ToolSpec:
+        if name in BUILTIN_DATA_TOOLS:
+            return builtin_spec(name, self.package)
+        tool = self.code.tool(name)
+        return ToolSpec(name=tool.name, description=tool.description, parameters=tool.parameters)
 
 
 class Catalog:
@@ -125,7 +143,7 @@ class Catalog:
             message = "; ".join(f"package {live.package.id!r}: {problem.render()}" for problem in found)
             raise TurnwrightError(Code.PACKAGE_UNSUPPORTED, message)
 
-    async def freeze(self, conn: AsyncConnection, source: Source) -> dict[str, str]:
+    async def freeze(self, conn: Connection, source: Source) -> dict[str, str]:
         """Store a package's content; returns its `{package_id, digest, version}`."""
         package = source.package
         if not source.bundled:

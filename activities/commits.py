@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
 
 from activities.apply import Applier
@@ -35,6 +34,7 @@ from kernel.wire.turn import (
 )
 from kernel.wire.usage import UsageTotals
 from store import calls, jobs, messages, runs, sessions, stream, turns
+from store.connection import Connection
 from store.engine import Store, savepoint
 from store.sessions import Session
 
@@ -102,7 +102,7 @@ class CommitActivities:
         return JobResult(job_id=job.job_id, status=job.status, **kept)
 
     async def _end_job(
-        self, conn: AsyncConnection, session: Session, commit: CommitJob
+        self, conn: Connection, session: Session, commit: CommitJob
     ) -> tuple[str, str, str] | None:
         result = commit.result
         if session.incarnation != commit.incarnation or session.status == "ended":
@@ -191,7 +191,7 @@ class CommitActivities:
 
     async def _staged(
         self,
-        conn: AsyncConnection,
+        conn: Connection,
         turn_id: str,
         owner_id: str,
         succeeded: Sequence[str],
@@ -221,9 +221,7 @@ class CommitActivities:
 class _Transaction:
     """The writes of one turn, in their order."""
 
-    def __init__(
-        self, conn: AsyncConnection, commit: CommitTurn, generation: Generation, graph: Graph
-    ) -> None:
+    def __init__(self, conn: Connection, commit: CommitTurn, generation: Generation, graph: Graph) -> None:
         self._conn = conn
         self._commit = commit
         self._generation = generation
@@ -346,12 +344,12 @@ def _too_large(staged: Sequence[StagedRun]) -> bool:
     return activity.info().is_local and sum(len(run.proposals) for run in staged) > LOCAL_PROPOSALS
 
 
-async def _receipt(conn: AsyncConnection, turn_id: str) -> TurnResult | None:
+async def _receipt(conn: Connection, turn_id: str) -> TurnResult | None:
     receipt = await turns.get_receipt(conn, turn_id)
     return None if receipt is None else TurnResult.model_validate(receipt)
 
 
-async def save_receipt(conn: AsyncConnection, result: TurnResult) -> None:
+async def save_receipt(conn: Connection, result: TurnResult) -> None:
     """End a turn with its receipt, and its live text with it."""
     await turns.close_turn(
         conn, result.turn_id, status=result.status, receipt=result.model_dump(mode="json", exclude_unset=True)

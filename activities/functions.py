@@ -6,7 +6,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
 
 from activities.generations import Generations, Place
@@ -32,6 +31,7 @@ from kernel.wire.host import Invoke, newest_within
 from kernel.wire.turn import RunFunction, RunResult
 from kernel.wire.usage import UsageTotals
 from store import calls, jobs, messages, runs
+from store.connection import Connection
 from store.engine import Store
 
 HISTORY_TURNS = 50
@@ -244,7 +244,7 @@ class FunctionActivities:
         return _result(status, reason, message, usage)
 
 
-async def _recorded(conn: AsyncConnection, place: Place) -> RunResult | None:
+async def _recorded(conn: Connection, place: Place) -> RunResult | None:
     run = await runs.get_run(conn, place.owner_id, place.runtime_id)
     if run is None:
         return None

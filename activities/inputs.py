@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from activities.generations import Generations, Place
 from kernel.binding import Bound, bind
 from kernel.errors import Code, TurnwrightError
@@ -14,10 +12,11 @@ from kernel.manifest import WELL_KNOWN
 from kernel.schemas import problem
 from kernel.wire.base import Json
 from store import runs
+from store.connection import Connection
 
 
 async def bound_inputs(
-    conn: AsyncConnection, generations: Generations, place: Place, upstream: Sequence[str]
+    conn: Connection, generations: Generations, place: Place, upstream: Sequence[str]
 ) -> Bound:
     """The input slots of a run.
 

@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from activities.generations import Place
 from kernel.errors import Code, TurnwrightError
 from kernel.identity import journal_key, journal_ordinal
 from kernel.wire.base import Json
 from store import journal
+from store.connection import Connection
 from store.engine import Store
 
 
@@ -30,7 +29,7 @@ class Effect:
     """
 
     ordinal: int
-    writes: list[Callable[[AsyncConnection], Awaitable[None]]] = field(default_factory=list)
+    writes: list[Callable[[Connection], Awaitable[None]]] = field(default_factory=list)
 
 
 class Journal:

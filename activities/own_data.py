@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from activities.generations import Place
 from kernel.commit.overlay import Deleted, RecordKey, own_writes
 from kernel.commit.proposals import (
@@ -22,6 +20,7 @@ from kernel.errors import Code, TurnwrightError
 from kernel.schemas import problem
 from kernel.wire.base import Json
 from store import data, runs, state
+from store.connection import Connection
 from store.engine import Store
 
 LIST_LIMIT = 50
@@ -37,7 +36,7 @@ class OwnData:
     """
 
     def __init__(
-        self, store: Store, place: Place, conn: AsyncConnection | None = None, *, owner_code: bool = True
+        self, store: Store, place: Place, conn: Connection | None = None, *, owner_code: bool = True
     ) -> None:
         self._store = store
         self._place = place
@@ -138,17 +137,17 @@ class OwnData:
         if schema is not None and (found := problem(schema, value)):
             raise TurnwrightError(Code.TOOL_VALIDATION, f"the record does not fit `{namespace}`: {found}")
 
-    async def _writes(self, conn: AsyncConnection) -> dict[RecordKey, Json | Deleted]:
+    async def _writes(self, conn: Connection) -> dict[RecordKey, Json | Deleted]:
         if self._earlier is None:
             rows = await runs.list_staged(conn, self._place.owner_id, [self._place.runtime_id])
             self._earlier = [row.proposal for row in rows]
         below = self._below.staged if self._below else []
         return own_writes([*self._earlier, *below, *self.staged])
 
-    def _reading(self) -> AbstractAsyncContextManager[AsyncConnection]:
+    def _reading(self) -> AbstractAsyncContextManager[Connection]:
         return _given(self._conn) if self._conn is not None else self._store.read()
 
 
 @asynccontextmanager
-async def _given(conn: AsyncConnection) -> AsyncIterator[AsyncConnection]:
+async def _given(conn: Connection) -> AsyncIterator[Connection]:
     yield conn

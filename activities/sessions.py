@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
 
 from activities.catalog import Catalog, Source
@@ -22,6 +21,7 @@ from kernel.wire.failure import Failure
 from kernel.wire.ids import check_id
 from kernel.wire.turn import PlanInput, TurnResult
 from store import approvals, interjections, jobs, sessions, transcripts, turns
+from store.connection import Connection
 from store.engine import Store
 
 _ANEW = "the session started anew"
@@ -183,7 +183,7 @@ class SessionActivities:
         return wire.Applied()
 
     async def _created(
-        self, conn: AsyncConnection, request: wire.OpenSession, chosen: Sequence[Source]
+        self, conn: Connection, request: wire.OpenSession, chosen: Sequence[Source]
     ) -> sessions.Session:
         session, _ = await sessions.create(
             conn,
@@ -197,7 +197,7 @@ class SessionActivities:
         return session
 
     async def _renewed(
-        self, conn: AsyncConnection, request: wire.OpenSession, chosen: Sequence[Source] | None
+        self, conn: Connection, request: wire.OpenSession, chosen: Sequence[Source] | None
     ) -> sessions.Session:
         """A session whose workflow was lost goes on under a new incarnation; an ended one does not.
 
@@ -238,7 +238,7 @@ class SessionActivities:
 
     async def _changes(
         self,
-        conn: AsyncConnection,
+        conn: Connection,
         session: sessions.Session,
         configure: wire.Configure,
         chosen: Sequence[Source] | None,
@@ -262,7 +262,7 @@ def _is_to_choose(existing: sessions.Session | None, request: wire.OpenSession) 
     return anew and request.packages is not None
 
 
-async def _arguments(conn: AsyncConnection, turn_id: str, runtime_id: str, call_id: str) -> Any:
+async def _arguments(conn: Connection, turn_id: str, runtime_id: str, call_id: str) -> Any:
     """The arguments of a call, for the person who decides about it."""
     for entry in await transcripts.load(conn, turn_id, runtime_id):
         for call in entry.message.get("tool_calls", ()):

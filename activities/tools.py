@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
 
 from activities.generations import Generations, Place
@@ -24,6 +23,7 @@ from kernel.wire import names
 from kernel.wire.agent import RunTool, ToolOutcome
 from kernel.wire.base import Json, outline
 from store import runs, tool_results
+from store.connection import Connection
 from store.engine import Store
 from store.tool_results import ToolResult
 
@@ -117,12 +117,12 @@ async def builtin(own: OwnData, name: str, arguments: Mapping[str, Any]) -> Json
     raise TurnwrightError(Code.TOOL_UNKNOWN, f"no tool {name!r}", accepted=", ".join(BUILTIN_DATA_TOOLS))
 
 
-async def _recorded(conn: AsyncConnection, place: Place, call: RunTool) -> ToolResult | None:
+async def _recorded(conn: Connection, place: Place, call: RunTool) -> ToolResult | None:
     return await tool_results.get(conn, place.owner_id, place.runtime_id, call.step, call.index)
 
 
 async def _answer(
-    conn: AsyncConnection,
+    conn: Connection,
     place: Place,
     call: RunTool,
     *,

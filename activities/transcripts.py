@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from activities.generations import Place
 from kernel.agent.calls import JudgedCall
 from kernel.agent.messages import Message, ToolCall
@@ -22,6 +20,7 @@ from kernel.errors import Code, TurnwrightError
 from kernel.wire.agent import ModelStep
 from kernel.wire.base import Json
 from store import tool_results, transcripts
+from store.connection import Connection
 from store.tool_results import ToolResult
 from store.transcripts import Entry
 
@@ -87,7 +86,7 @@ class Transcripts:
         known = self._known.get((place.owner_id, place.runtime_id))
         return known.transcript() if known and known.complete(step) else None
 
-    async def load(self, conn: AsyncConnection, place: Place) -> Transcript:
+    async def load(self, conn: Connection, place: Place) -> Transcript:
         """The transcript as stored."""
         entries = await transcripts.load(conn, place.owner_id, place.runtime_id)
         found = (
@@ -109,7 +108,7 @@ class Transcripts:
             _, oldest = self._known.popitem(last=False)
             self._size -= oldest.size
 
-    async def arguments(self, conn: AsyncConnection, place: Place, step: int, index: int) -> dict[str, Any]:
+    async def arguments(self, conn: Connection, place: Place, step: int, index: int) -> dict[str, Any]:
         """The judged arguments of one call.
 
         Raises:
@@ -165,14 +164,14 @@ def _weight(value: Json) -> int:
     return len(json.dumps(value, ensure_ascii=False))
 
 
-async def save_prompt(conn: AsyncConnection, place: Place, messages: Sequence[Message]) -> Sequence[Entry]:
+async def save_prompt(conn: Connection, place: Place, messages: Sequence[Message]) -> Sequence[Entry]:
     """Store the assembled prompt; returns its entry, or nothing when an earlier attempt stored another."""
     said = [message.model_dump(exclude_defaults=True) for message in messages]
     prompt = {"role": "prompt", "messages": said}
     return await transcripts.add(conn, place.owner_id, place.runtime_id, [prompt], step=PROMPT_STEP)
 
 
-async def recorded_step(conn: AsyncConnection, place: Place, step: int) -> ModelStep:
+async def recorded_step(conn: Connection, place: Place, step: int) -> ModelStep:
     """The result of a step that is stored."""
     entry = await transcripts.find(conn, place.owner_id, place.runtime_id, step=step)
     if entry is None:

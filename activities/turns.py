@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
 
 from activities.generations import Generations, frozen
@@ -16,6 +15,7 @@ from kernel.wire.base import outline
 from kernel.wire.failure import Failure
 from kernel.wire.turn import OpenedTurn, PlanInput, TurnInput, TurnResult
 from store import sessions, turns
+from store.connection import Connection
 from store.engine import Store
 from store.sessions import Session
 from store.turns import Action
@@ -68,9 +68,7 @@ class TurnActivities:
             manual=action.runtime_id,
         )
 
-    async def _open(
-        self, conn: AsyncConnection, session: Session, action: Action, plan: PlanInput
-    ) -> turns.Turn:
+    async def _open(self, conn: Connection, session: Session, action: Action, plan: PlanInput) -> turns.Turn:
         turn, _ = await turns.open_turn(
             conn,
             turn_id=action.turn_id,

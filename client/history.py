@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.turn import PlanInput, TurnResult
 from kernel.wire.usage import UsageTotals
 from store import approvals, calls, jobs, messages, sessions, stream, tool_results, transcripts, turns
 from store.approvals import Approval
+from store.connection import Connection
 from store.engine import Store
 from store.jobs import Job
 from store.messages import Message
@@ -211,7 +210,7 @@ class History:
         return stream.follow(self.store, owner_id, after=after)
 
 
-async def _tools(conn: AsyncConnection, owner_id: str, runtime_ids: Sequence[str]) -> list[ToolUse]:
+async def _tools(conn: Connection, owner_id: str, runtime_ids: Sequence[str]) -> list[ToolUse]:
     found: list[ToolUse] = []
     for runtime_id in runtime_ids:
         answers = {

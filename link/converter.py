@@ -146,6 +146,29 @@ class WirePayloadConverter(PydanticPayloadConverter):
             refuse(Code.WIRE_MALFORMED, f"{where}: JSON {fault}")
 
 
+class WireDataConverter(DataConverter):
+    """The converter of one deployment, which makes the one for activities once, not for each of them."""
+
+    def with_context(self, context: SerializationContext) -> Self:
+        """This converter, or for an activity's payloads the one that tells results from messages."""
+        return self._of_activities if isinstance(context, ActivitySerializationContext) else self
+
+    @functools.cached_property
+    def _of_activities(self) -> Self:
+        return super().with_context(_AN_ACTIVITY)
+
+
+_AN_ACTIVITY = ActivitySerializationContext(
+    namespace="",
+    activity_id=None,
+    activity_type=None,
+    activity_task_queue=None,
+    workflow_id=None,
+    workflow_type=None,
+    is_local=False,
+)
+
+
 @functools.cache
 def _encodings() -> Mapping[bytes, EncodingPayloadConverter]:
     return PydanticPayloadConverter(ToJsonOptions(exclude_unset=True)).converters
@@ -159,7 +182,7 @@ def data_converter(settings: Settings) -> DataConverter:
     """
     encryption = codec(settings)
     failures = WireFailureConverter if encryption is None else EncodedWireFailureConverter
-    return DataConverter(
+    return WireDataConverter(
         payload_converter_class=WirePayloadConverter,
         payload_codec=encryption,
         failure_converter_class=failures,

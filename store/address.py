@@ -14,13 +14,13 @@ ACCEPTED = "sqlite:///path/to/file.db or postgresql://user:password@host:5432/na
 CONNECT_S = 4.0
 """Seconds after which a database that does not answer counts as unreachable."""
 
-_SQLITE = {"sqlite", "sqlite+aiosqlite"}
+_SQLITE = {"sqlite"}
 _POSTGRES = {"postgresql", "postgresql+asyncpg"}
 _QUERY = {"host", "port", "sslmode", "application_name"}
 
 
 def parse(url: str) -> URL:
-    """The URL with its asynchronous driver.
+    """The URL with its driver.
 
     Raises:
         TurnwrightError: `config.invalid` for another scheme, a missing name or an unknown parameter.
@@ -74,7 +74,7 @@ def _sqlite(url: URL) -> URL:
         raise _refused("a SQLite database must be a file: several processes share it")
     if url.query or url.host:
         raise _refused("a SQLite URL takes three slashes and a path, and no parameters")
-    return url.set(drivername="sqlite+aiosqlite")
+    return url
 
 
 def _postgres(url: URL) -> URL:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store import rows
+from store.connection import Connection
 from store.tables import approvals
 
 
@@ -39,7 +39,7 @@ class Approval:
 
 
 async def record(
-    conn: AsyncConnection,
+    conn: Connection,
     *,
     ref: str,
     session_id: str,
@@ -64,7 +64,7 @@ async def record(
 
 
 async def close(
-    conn: AsyncConnection,
+    conn: Connection,
     ref: str,
     *,
     status: str,
@@ -78,13 +78,13 @@ async def close(
     return await rows.affected(conn, update(approvals).where(still_open).values(**changes)) == 1
 
 
-async def get(conn: AsyncConnection, ref: str) -> Approval | None:
+async def get(conn: Connection, ref: str) -> Approval | None:
     """The question, or None."""
     return await rows.one(conn, Approval, rows.columns(Approval, approvals).where(approvals.c.ref == ref))
 
 
 async def list_approvals(
-    conn: AsyncConnection, *, session_id: str | None = None, status: str | None = "open", limit: int = 100
+    conn: Connection, *, session_id: str | None = None, status: str | None = "open", limit: int = 100
 ) -> list[Approval]:
     """Questions, oldest first: of one session or of all, of one status or of any."""
     statement = rows.columns(Approval, approvals)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, bindparam, case, cast, func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from kernel.wire.usage import UsageTotals
 from store import rows
+from store.connection import Connection
 from store.tables import calls
 
 
@@ -66,7 +66,7 @@ _UNSETTLED = update(calls).where(
 
 
 async def begin(
-    conn: AsyncConnection,
+    conn: Connection,
     owner_id: str,
     runtime_id: str,
     ordinal: int,
@@ -110,7 +110,7 @@ async def begin(
     return None if only_if_new else await _begin_again(conn, values)
 
 
-async def _begin_again(conn: AsyncConnection, values: dict[str, Any]) -> Begun:
+async def _begin_again(conn: Connection, values: dict[str, Any]) -> Begun:
     key = values["owner_id"], values["runtime_id"], values["ordinal"]
     earlier = await attempts(conn, *key)
     in_flight = [call for call in earlier if call.status == "sent"]
@@ -124,7 +124,7 @@ async def _begin_again(conn: AsyncConnection, values: dict[str, Any]) -> Begun:
 
 
 async def finish(
-    conn: AsyncConnection,
+    conn: Connection,
     call: Call,
     *,
     status: str,
@@ -143,12 +143,12 @@ async def finish(
     return await _settle(conn, call, status=status, code=code, **usage, **price, ended_at=rows.moment(now))
 
 
-async def attempts(conn: AsyncConnection, owner_id: str, runtime_id: str, ordinal: int) -> list[Call]:
+async def attempts(conn: Connection, owner_id: str, runtime_id: str, ordinal: int) -> list[Call]:
     """Every attempt of a call, the first first."""
     return await rows.many(conn, Call, _ATTEMPTS, owner_id=owner_id, runtime_id=runtime_id, ordinal=ordinal)
 
 
-async def list_calls(conn: AsyncConnection, owner_id: str, runtime_id: str | None = None) -> list[Call]:
+async def list_calls(conn: Connection, owner_id: str, runtime_id: str | None = None) -> list[Call]:
     """The calls of a turn, of a job, or of one of its runs."""
     statement = rows.columns(Call, calls).where(calls.c.owner_id == owner_id)
     if runtime_id is not None:
@@ -157,22 +157,22 @@ async def list_calls(conn: AsyncConnection, owner_id: str, runtime_id: str | Non
     return await rows.many(conn, Call, ordered)
 
 
-async def totals_of_owner(conn: AsyncConnection, owner_id: str) -> UsageTotals:
+async def totals_of_owner(conn: Connection, owner_id: str) -> UsageTotals:
     """What a turn's own runs, or a job, cost so far."""
     return await _totals(conn, calls.c.owner_id == owner_id)
 
 
-async def totals_of_runtime(conn: AsyncConnection, owner_id: str, runtime_id: str) -> UsageTotals:
+async def totals_of_runtime(conn: Connection, owner_id: str, runtime_id: str) -> UsageTotals:
     """What one run cost so far."""
     return await _totals(conn, *_run(owner_id, runtime_id))
 
 
-async def totals_of_turn(conn: AsyncConnection, turn_id: str) -> UsageTotals:
+async def totals_of_turn(conn: Connection, turn_id: str) -> UsageTotals:
     """What a turn cost so far, its jobs included."""
     return await _totals(conn, calls.c.turn_id == turn_id)
 
 
-async def totals_of_session(conn: AsyncConnection, session_id: str) -> UsageTotals:
+async def totals_of_session(conn: Connection, session_id: str) -> UsageTotals:
     """What a session cost so far."""
     return await _totals(conn, calls.c.session_id == session_id)
 
@@ -187,7 +187,7 @@ _SUMS = (
 )
 
 
-async def _totals(conn: AsyncConnection, *where: ColumnElement[bool]) -> UsageTotals:
+async def _totals(conn: Connection, *where: ColumnElement[bool]) -> UsageTotals:
     row = (await conn.execute(select(*_SUMS).where(*where))).one()
     return _usage(row)
 
@@ -200,7 +200,7 @@ def _usage(row: Any) -> UsageTotals:
     return UsageTotals(**{name: value for name, value in totals.items() if value})
 
 
-async def _settle(conn: AsyncConnection, call: Call, **changes: Any) -> bool:
+async def _settle(conn: Connection, call: Call, **changes: Any) -> bool:
     of: dict[str, Any] = {"of_owner": call.owner_id, "of_runtime": call.runtime_id}
     of |= {"of_ordinal": call.ordinal, "of_attempt": call.attempt}
     return (await conn.execute(_UNSETTLED, {**of, **changes})).rowcount == 1

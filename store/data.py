@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Select, delete, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from kernel.errors import Code, TurnwrightError
 from store import rows
+from store.connection import Connection
 from store.tables import data
 
 ABSENT = 0
@@ -44,16 +44,14 @@ class Page:
 _ONE = rows.columns(Record, data).where(*rows.given(data, "session_id", "package_id", "namespace", "key"))
 
 
-async def get(
-    conn: AsyncConnection, session_id: str, package_id: str, namespace: str, key: str
-) -> Record | None:
+async def get(conn: Connection, session_id: str, package_id: str, namespace: str, key: str) -> Record | None:
     """The record, or None."""
     own = {"session_id": session_id, "package_id": package_id, "namespace": namespace, "key": key}
     return await rows.one(conn, Record, _ONE, **own)
 
 
 async def list_records(
-    conn: AsyncConnection,
+    conn: Connection,
     session_id: str,
     package_id: str,
     namespace: str,
@@ -72,7 +70,7 @@ async def list_records(
 
 
 async def put(
-    conn: AsyncConnection,
+    conn: Connection,
     session_id: str,
     package_id: str,
     namespace: str,
@@ -117,7 +115,7 @@ async def put(
 
 
 async def overwrite(
-    conn: AsyncConnection,
+    conn: Connection,
     session_id: str,
     package_id: str,
     items: Sequence[tuple[str, str, Any]],
@@ -149,7 +147,7 @@ def _overwriting(dialect: str) -> Any:
 
 
 async def remove(
-    conn: AsyncConnection,
+    conn: Connection,
     session_id: str,
     package_id: str,
     namespace: str,

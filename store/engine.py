@@ -9,48 +9,35 @@ savepoint(conn)     a nested part of a transaction that may fail alone
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Self
 
-from sqlalchemy import URL, event, text
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.util import await_only
+from sqlalchemy import URL, text
+from sqlalchemy.exc import DBAPIError
 
 from kernel.errors import Code, TurnwrightError
-from store import address, sqlite_driver
-from store.lanes import Lanes
+from store import address
+from store.connection import Connection
+from store.postgres import Postgres
+from store.sqlite import Sqlite
 from store.wakes import Wakes
 
 HEAD = "0001"
 """The schema revision that this code reads and writes."""
 
-BUSY_S = 30.0
-"""How many seconds a SQLite writer waits for another process's transaction."""
-
 MIGRATE = "`turnwright migrate` (`dev` and `demo` do it by themselves), or another `store.url`"
 """What helps where the schema is missing or of another version."""
-
-_READERS = 4
-_POOL = 8
 
 
 class Store:
     """A database that is open; made by `open`, belongs to one event loop."""
 
-    def __init__(self, url: URL, reader: AsyncEngine, writer: AsyncEngine) -> None:
+    def __init__(self, url: URL) -> None:
+        sqlite = address.sqlite_file(url) is not None
         self.url = url
-        self.dialect: Literal["sqlite", "postgresql"] = (
-            "sqlite" if address.sqlite_file(url) is not None else "postgresql"
-        )
-        self._reader = reader
-        self._writer = writer
-        self._reading = Lanes(reader, _READERS)
-        self._writing = Lanes(writer, 1)
-        self._holder: asyncio.Task[Any] | None = None
-        self.wakes = Wakes(None if self.dialect == "sqlite" else url)
+        self.dialect: Literal["sqlite", "postgresql"] = "sqlite" if sqlite else "postgresql"
+        self.wakes = Wakes(None if sqlite else url)
+        self._database = database(url)
 
     @classmethod
     async def open(cls, url: str, *, check: bool = True) -> Self:
@@ -66,7 +53,7 @@ class Store:
         parsed = address.parse(url)
         if check:
             require_file(parsed)
-        store = cls(parsed, *_engines(parsed))
+        store = cls(parsed)
         try:
             revision = await _probe(store)
             if check and revision != HEAD:
@@ -79,40 +66,26 @@ class Store:
     async def close(self) -> None:
         """Close every connection. Transactions that still run fail."""
         await self.wakes.close()
-        await self._reading.close()
-        await self._writing.close()
-        await self._reader.dispose()
-        await self._writer.dispose()
+        await self._database.close()
 
-    @asynccontextmanager
-    async def read(self) -> AsyncIterator[AsyncConnection]:
+    def read(self) -> AbstractAsyncContextManager[Connection]:
         """A read-only transaction; writing in it fails."""
-        lane = self._reader.begin() if self.dialect == "postgresql" else self._reading.transaction()
-        async with lane as conn:
-            yield conn
+        return self._database.read()
 
-    @asynccontextmanager
-    async def write(self) -> AsyncIterator[AsyncConnection]:
+    def write(self) -> AbstractAsyncContextManager[Connection]:
         """A transaction that commits when the block ends, and rolls back when it raises.
 
         On SQLite it holds the file's one write lock: await nothing slow inside.
         """
-        if self.dialect == "postgresql":
-            async with self._writer.begin() as conn:
-                yield conn
-            return
-        # Writers of one process queue here, in order: SQLite's own waiting is a sleep that grows.
-        if self._holder is asyncio.current_task():
-            raise RuntimeError("a write transaction inside a write transaction would wait for itself")
-        async with self._writing.transaction() as conn:
-            self._holder = asyncio.current_task()
-            try:
-                yield conn
-            finally:
-                self._holder = None
+        return self._database.write()
 
 
-def savepoint(conn: AsyncConnection) -> AbstractAsyncContextManager[Any]:
+def database(url: URL) -> Sqlite | Postgres:
+    """The database behind a parsed URL, which nothing was asked yet."""
+    return Postgres(url) if address.sqlite_file(url) is None else Sqlite(url)
+
+
+def savepoint(conn: Connection) -> AbstractAsyncContextManager[Any]:
     """A nested transaction: what its block wrote is undone when the block raises, the rest stays."""
     return conn.begin_nested()
 
@@ -153,7 +126,7 @@ def unreachable(url: URL, error: BaseException) -> TurnwrightError:
     )
 
 
-async def read_revision(conn: AsyncConnection) -> str | None:
+async def read_revision(conn: Connection) -> str | None:
     """The schema revision that stands in the database, or None when it is empty."""
     dialect = conn.dialect.name
     known = (
@@ -165,65 +138,6 @@ async def read_revision(conn: AsyncConnection) -> str | None:
         return None
     row = (await conn.execute(text("SELECT version_num FROM alembic_version"))).first()
     return None if row is None else str(row[0])
-
-
-def sqlite_engine(url: URL, *, writes: bool) -> AsyncEngine:
-    """An engine on a SQLite file whose transactions begin as the file's other users expect."""
-    engine = create_async_engine(
-        url,
-        pool_size=1 if writes else _READERS,
-        max_overflow=0,
-        hide_parameters=True,  # an error of the driver goes into logs and histories; the story does not
-        connect_args={"async_creator_fn": sqlite_driver.connect, "busy_s": BUSY_S, "writes": writes},
-    )
-
-    @event.listens_for(engine.sync_engine, "connect")
-    def prepare(connection: Any, _record: Any) -> None:
-        cursor = connection.cursor()
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY"):
-            cursor.execute(f"PRAGMA {pragma}")
-        # Waiting inside SQLite would stop the event loop; a writer waits between its attempts to begin, and
-        # the driver copies the log into the file in a thread.
-        if writes:
-            cursor.execute("PRAGMA wal_autocheckpoint=0")
-        cursor.execute("PRAGMA busy_timeout=0" if writes else "PRAGMA query_only=ON")
-        cursor.close()
-
-    @event.listens_for(engine.sync_engine, "begin")
-    def begin(connection: Any) -> None:
-        # A deferred transaction that turns into a writer fails at once when another has written since.
-        # Straight to the driver: as a statement it would cost a third of a small transaction.
-        driver = connection.connection.driver_connection
-        try:
-            if writes:
-                await_only(driver.begin_immediate())
-            else:
-                driver.raw.execute("BEGIN")
-        except sqlite3.Error as error:
-            raise OperationalError("BEGIN", None, error) from error
-
-    return engine
-
-
-def postgres_engine(url: URL) -> AsyncEngine:
-    """An engine on a PostgreSQL database."""
-    return create_async_engine(
-        address.driver_url(url),
-        isolation_level="READ COMMITTED",
-        pool_size=_POOL,
-        max_overflow=0,
-        hide_parameters=True,
-        pool_recycle=1800,
-        pool_pre_ping=True,
-        connect_args=address.connect_arguments(url),
-    )
-
-
-def _engines(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
-    if address.sqlite_file(url) is not None:
-        return sqlite_engine(url, writes=False), sqlite_engine(url, writes=True)
-    engine = postgres_engine(url)
-    return engine.execution_options(postgresql_readonly=True), engine
 
 
 async def _probe(store: Store) -> str | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from store import rows
+from store.connection import Connection
 from store.tables import events
 
 
@@ -25,7 +24,7 @@ class Event:
 
 
 async def append(
-    conn: AsyncConnection,
+    conn: Connection,
     session_id: str,
     *,
     turn_id: str,
@@ -41,9 +40,7 @@ async def append(
     return event
 
 
-async def list_events(
-    conn: AsyncConnection, session_id: str, *, after: int = 0, limit: int = 100
-) -> list[Event]:
+async def list_events(conn: Connection, session_id: str, *, after: int = 0, limit: int = 100) -> list[Event]:
     """Events behind a position, in order."""
     own = rows.columns(Event, events).where(events.c.session_id == session_id, events.c.position > after)
     return await rows.many(conn, Event, own.order_by(events.c.position).limit(limit))

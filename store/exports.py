@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from store import rows
+from store.connection import Connection
 from store.tables import exports
 
 
@@ -25,7 +24,7 @@ class Export:
 
 
 async def append(
-    conn: AsyncConnection,
+    conn: Connection,
     session_id: str,
     runtime_id: str,
     name: str,
@@ -41,15 +40,13 @@ async def append(
     return export
 
 
-async def get(
-    conn: AsyncConnection, session_id: str, runtime_id: str, name: str, number: int
-) -> Export | None:
+async def get(conn: Connection, session_id: str, runtime_id: str, name: str, number: int) -> Export | None:
     """One export by its number: a turn reads the one that its generation froze."""
     same = (*_name(session_id, runtime_id, name), exports.c.number == number)
     return await rows.one(conn, Export, rows.columns(Export, exports).where(*same))
 
 
-async def latest(conn: AsyncConnection, session_id: str, runtime_id: str, name: str) -> Export | None:
+async def latest(conn: Connection, session_id: str, runtime_id: str, name: str) -> Export | None:
     """The last export of a name, or None."""
     statement = rows.columns(Export, exports).where(*_name(session_id, runtime_id, name))
     return await rows.one(conn, Export, statement.order_by(exports.c.number.desc()).limit(1))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from store import rows
+from store.connection import Connection
 from store.tables import interjections
 
 
@@ -22,7 +21,7 @@ class Interjection:
 
 
 async def add(
-    conn: AsyncConnection,
+    conn: Connection,
     *,
     session_id: str,
     interjection_id: str,
@@ -37,7 +36,7 @@ async def add(
     )
 
 
-async def list_of_turn(conn: AsyncConnection, session_id: str, turn_id: str) -> list[Interjection]:
+async def list_of_turn(conn: Connection, session_id: str, turn_id: str) -> list[Interjection]:
     """The interjections of a turn in the order they came."""
     own = (interjections.c.session_id == session_id) & (interjections.c.turn_id == turn_id)
     statement = rows.columns(Interjection, interjections).where(own)

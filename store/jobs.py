@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store import rows
+from store.connection import Connection
 from store.tables import jobs
 
 OPEN = ("queued", "running")
@@ -35,7 +35,7 @@ class Job:
 
 
 async def create(
-    conn: AsyncConnection,
+    conn: Connection,
     *,
     job_id: str,
     session_id: str,
@@ -57,13 +57,13 @@ async def create(
     return job, new
 
 
-async def get(conn: AsyncConnection, job_id: str) -> Job | None:
+async def get(conn: Connection, job_id: str) -> Job | None:
     """The job, or None."""
     return await rows.one(conn, Job, rows.columns(Job, jobs).where(jobs.c.job_id == job_id))
 
 
 async def list_jobs(
-    conn: AsyncConnection, session_id: str, *, statuses: Sequence[str] | None = None, limit: int = 100
+    conn: Connection, session_id: str, *, statuses: Sequence[str] | None = None, limit: int = 100
 ) -> list[Job]:
     """Jobs of a session, newest first."""
     statement = rows.columns(Job, jobs).where(jobs.c.session_id == session_id)
@@ -73,14 +73,14 @@ async def list_jobs(
     return await rows.many(conn, Job, newest.limit(limit))
 
 
-async def start(conn: AsyncConnection, job_id: str) -> bool:
+async def start(conn: Connection, job_id: str) -> bool:
     """Mark a queued job as running."""
     queued = (jobs.c.job_id == job_id) & (jobs.c.status == "queued")
     return await rows.affected(conn, update(jobs).where(queued).values(status="running")) == 1
 
 
 async def end(
-    conn: AsyncConnection,
+    conn: Connection,
     job_id: str,
     *,
     status: str,
@@ -97,7 +97,7 @@ async def end(
 
 
 async def end_all(
-    conn: AsyncConnection,
+    conn: Connection,
     session_id: str,
     *,
     status: str,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store import rows
+from store.connection import Connection
 from store.tables import journal
 
 
@@ -35,7 +35,7 @@ class Effect:
 
 
 async def find(
-    conn: AsyncConnection, owner_id: str, runtime_id: str, content_key: str, repeat: int
+    conn: Connection, owner_id: str, runtime_id: str, content_key: str, repeat: int
 ) -> Effect | None:
     """The journaled call, or None."""
     where = _key(owner_id, runtime_id, content_key, repeat)
@@ -43,7 +43,7 @@ async def find(
 
 
 async def begin(
-    conn: AsyncConnection, owner_id: str, runtime_id: str, content_key: str, repeat: int, *, kind: str
+    conn: Connection, owner_id: str, runtime_id: str, content_key: str, repeat: int, *, kind: str
 ) -> Effect:
     """Record that a call is about to be made; a call that is done comes back with its result.
 
@@ -59,7 +59,7 @@ async def begin(
 
 
 async def finish(
-    conn: AsyncConnection, owner_id: str, runtime_id: str, content_key: str, repeat: int, *, result: Any
+    conn: Connection, owner_id: str, runtime_id: str, content_key: str, repeat: int, *, result: Any
 ) -> Effect:
     """Record the result of a call; the first result stands and is returned."""
     sent = update(journal).where(*_key(owner_id, runtime_id, content_key, repeat))
@@ -67,14 +67,14 @@ async def finish(
     return await _require(conn, owner_id, runtime_id, content_key, repeat)
 
 
-async def list_run(conn: AsyncConnection, owner_id: str, runtime_id: str) -> list[Effect]:
+async def list_run(conn: Connection, owner_id: str, runtime_id: str) -> list[Effect]:
     """Every journaled call of a run."""
     own = (journal.c.owner_id == owner_id) & (journal.c.runtime_id == runtime_id)
     statement = rows.columns(Effect, journal).where(own)
     return await rows.many(conn, Effect, statement.order_by(journal.c.content_key, journal.c.repeat))
 
 
-async def _require(conn: AsyncConnection, *key: Any) -> Effect:
+async def _require(conn: Connection, *key: Any) -> Effect:
     effect = await find(conn, *key)
     if effect is None:
         raise LookupError("the call was never begun")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store import rows
+from store.connection import Connection
 from store.tables import messages
 
 
@@ -28,7 +28,7 @@ class Message:
 
 
 async def append(
-    conn: AsyncConnection,
+    conn: Connection,
     session_id: str,
     *,
     turn_id: str,
@@ -54,7 +54,7 @@ async def append(
     return message
 
 
-async def recent(conn: AsyncConnection, session_id: str, limit_turns: int) -> list[Message]:
+async def recent(conn: Connection, session_id: str, limit_turns: int) -> list[Message]:
     """The messages of the last turns that have any, oldest first."""
     own = messages.c.session_id == session_id
     newest = select(func.min(messages.c.position)).where(own).group_by(messages.c.turn_id)
@@ -67,7 +67,7 @@ async def recent(conn: AsyncConnection, session_id: str, limit_turns: int) -> li
 
 
 async def list_all(
-    conn: AsyncConnection, session_id: str, *, after: int = 0, limit: int | None = None
+    conn: Connection, session_id: str, *, after: int = 0, limit: int | None = None
 ) -> list[Message]:
     """The conversation in order, behind a position."""
     statement = rows.columns(Message, messages).where(messages.c.session_id == session_id)
@@ -75,7 +75,7 @@ async def list_all(
     return await rows.many(conn, Message, ordered if limit is None else ordered.limit(limit))
 
 
-async def of_turn(conn: AsyncConnection, session_id: str, turn_id: str) -> list[Message]:
+async def of_turn(conn: Connection, session_id: str, turn_id: str) -> list[Message]:
     """The messages that a turn committed."""
     statement = rows.columns(Message, messages).where(messages.c.session_id == session_id)
     own = statement.where(messages.c.turn_id == turn_id)

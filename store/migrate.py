@@ -7,11 +7,10 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import URL, Connection, text
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from kernel.errors import Code, TurnwrightError
 from store import address
-from store.engine import HEAD, Store, postgres_engine, read_revision, sqlite_engine, unreachable
+from store.engine import HEAD, Store, database, read_revision, unreachable
 
 __all__ = ["HEAD", "upgrade"]
 
@@ -42,11 +41,7 @@ async def upgrade(url: str) -> str:
             raise unreachable(parsed, error) from None
     reached = await Store.open(url, check=False)
     await reached.close()
-    engine = postgres_engine(parsed) if file is None else sqlite_engine(parsed, writes=True)
-    try:
-        await _migrate(engine, parsed)
-    finally:
-        await engine.dispose()
+    await _migrate(parsed)
     return HEAD
 
 
@@ -58,19 +53,23 @@ def configuration(connection: Connection) -> Config:
     return config
 
 
-async def _migrate(engine: AsyncEngine, url: URL) -> None:
-    async with engine.begin() as conn:
-        if engine.dialect.name == "postgresql":
-            await conn.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-        revision = await read_revision(conn)
-        if revision == HEAD:
-            return
-        if revision is not None and revision > HEAD:
-            raise TurnwrightError(
-                Code.STORE_NOT_MIGRATED,
-                f"the database has schema revision {revision}, which is later than {HEAD}",
-                where=address.masked(url),
-                accepted=f"revision {HEAD} or earlier",
-                details={"current": revision, "expected": HEAD},
-            )
-        await conn.run_sync(lambda connection: command.upgrade(configuration(connection), HEAD))
+async def _migrate(url: URL) -> None:
+    target = database(url)
+    try:
+        async with target.write() as conn:
+            if conn.dialect.name == "postgresql":
+                await conn.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+            revision = await read_revision(conn)
+            if revision == HEAD:
+                return
+            if revision is not None and revision > HEAD:
+                raise TurnwrightError(
+                    Code.STORE_NOT_MIGRATED,
+                    f"the database has schema revision {revision}, which is later than {HEAD}",
+                    where=address.masked(url),
+                    accepted=f"revision {HEAD} or earlier",
+                    details={"current": revision, "expected": HEAD},
+                )
+            await conn.run_sync(lambda connection: command.upgrade(configuration(connection), HEAD))
+    finally:
+        await target.close()

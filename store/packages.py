@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from kernel.errors import Code, TurnwrightError
 from store import package_files, rows
+from store.connection import Connection
 from store.package_files import Folder, digest, materialise, pack, read_folder, unpack
 from store.tables import packages
 
@@ -41,7 +41,7 @@ class Package:
 
 
 async def put(
-    conn: AsyncConnection,
+    conn: Connection,
     package_id: str,
     version: str,
     files: Mapping[str, bytes],
@@ -63,12 +63,12 @@ async def put(
     return key
 
 
-async def get(conn: AsyncConnection, key: str) -> Package | None:
+async def get(conn: Connection, key: str) -> Package | None:
     """What is known of a digest, or None."""
     return await rows.one(conn, Package, rows.columns(Package, packages).where(packages.c.digest == key))
 
 
-async def load(conn: AsyncConnection, key: str) -> dict[str, bytes]:
+async def load(conn: Connection, key: str) -> dict[str, bytes]:
     """The files of a package, checked against the digest.
 
     Raises:
@@ -84,9 +84,7 @@ async def load(conn: AsyncConnection, key: str) -> dict[str, bytes]:
     return files
 
 
-async def list_all(
-    conn: AsyncConnection, *, package_id: str | None = None, limit: int = 500
-) -> list[Package]:
+async def list_all(conn: Connection, *, package_id: str | None = None, limit: int = 500) -> list[Package]:
     """Stored packages by id, the newest of each first."""
     statement = rows.columns(Package, packages)
     if package_id is not None:

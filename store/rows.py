@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Executable, Select, Table, bindparam, func, select, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncConnection
+
+from store.connection import Connection
 
 T = TypeVar("T")
 
@@ -26,13 +27,13 @@ def columns(kind: type[Any], table: Table) -> Select[Any]:
     return select(*(table.c[field.name] for field in fields(kind)))
 
 
-async def one(conn: AsyncConnection, kind: type[T], statement: Select[Any], **values: Any) -> T | None:
+async def one(conn: Connection, kind: type[T], statement: Select[Any], **values: Any) -> T | None:
     """The first row as a record, or None; `values` are those of the statement's parameters."""
     row = (await conn.execute(statement, values)).first()
     return None if row is None else kind(*row)
 
 
-async def many(conn: AsyncConnection, kind: type[T], statement: Select[Any], **values: Any) -> list[T]:
+async def many(conn: Connection, kind: type[T], statement: Select[Any], **values: Any) -> list[T]:
     """Every row as a record; `values` are those of the statement's parameters."""
     return [kind(*row) for row in await conn.execute(statement, values)]
 
@@ -46,7 +47,7 @@ def given(table: Table, *names: str) -> list[ColumnElement[bool]]:
     return [table.c[name] == bindparam(name) for name in names]
 
 
-async def insert_if_absent(conn: AsyncConnection, table: Table, values: Mapping[str, Any]) -> bool:
+async def insert_if_absent(conn: Connection, table: Table, values: Mapping[str, Any]) -> bool:
     """Insert a row unless one with the same key exists; tell whether it was inserted.
 
     A concurrent transaction that inserts the same key is waited for.
@@ -55,12 +56,12 @@ async def insert_if_absent(conn: AsyncConnection, table: Table, values: Mapping[
     return (await conn.execute(statement, dict(values))).rowcount == 1
 
 
-async def upsert(conn: AsyncConnection, table: Table, values: Mapping[str, Any]) -> None:
+async def upsert(conn: Connection, table: Table, values: Mapping[str, Any]) -> None:
     """Insert a row, or give the existing row of that key these values."""
     await conn.execute(_upserting(conn.dialect.name, table, tuple(values)), dict(values))
 
 
-async def insert_all(conn: AsyncConnection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+async def insert_all(conn: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows that are new."""
     if rows:
         new = [dict(row) for row in rows]
@@ -68,19 +69,19 @@ async def insert_all(conn: AsyncConnection, table: Table, rows: Sequence[Mapping
 
 
 async def next_number(
-    conn: AsyncConnection, column: ColumnElement[int], *where: ColumnElement[bool], first: int = 1
+    conn: Connection, column: ColumnElement[int], *where: ColumnElement[bool], first: int = 1
 ) -> int:
     """One more than the highest number so far. The caller holds a lock over the numbered rows."""
     highest = (await conn.execute(select(func.max(column)).where(*where))).scalar()
     return first if highest is None else int(highest) + 1
 
 
-async def affected(conn: AsyncConnection, statement: Executable) -> int:
+async def affected(conn: Connection, statement: Executable) -> int:
     """Execute, and count the rows that changed."""
     return (await conn.execute(statement)).rowcount
 
 
-async def serialise(conn: AsyncConnection, *name: str) -> None:
+async def serialise(conn: Connection, *name: str) -> None:
     """Let one transaction at a time pass for a name, until it ends. A SQLite writer is alone anyway.
 
     Lock order: a session's row (`sessions.lock`) comes before any name.

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import delete
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store import rows
+from store.connection import Connection
 from store.tables import runs, staged
 
 
@@ -48,7 +48,7 @@ class Staged:
 
 
 async def put_output(
-    conn: AsyncConnection,
+    conn: Connection,
     owner_id: str,
     runtime_id: str,
     *,
@@ -65,25 +65,23 @@ async def put_output(
     await rows.upsert(conn, runs, {**values, "updated_at": rows.moment(now)})
 
 
-async def lock(conn: AsyncConnection, owner_id: str, runtime_id: str) -> None:
+async def lock(conn: Connection, owner_id: str, runtime_id: str) -> None:
     """Let one transaction at a time decide how a run ends."""
     await rows.serialise(conn, "staged", owner_id, runtime_id)
 
 
-async def get_run(conn: AsyncConnection, owner_id: str, runtime_id: str) -> Run | None:
+async def get_run(conn: Connection, owner_id: str, runtime_id: str) -> Run | None:
     """The run, or None when nothing was recorded of it."""
     own = (runs.c.owner_id == owner_id) & (runs.c.runtime_id == runtime_id)
     return await rows.one(conn, Run, rows.columns(Run, runs).where(own))
 
 
-async def get_outputs(conn: AsyncConnection, owner_id: str, runtime_ids: Sequence[str]) -> dict[str, Run]:
+async def get_outputs(conn: Connection, owner_id: str, runtime_ids: Sequence[str]) -> dict[str, Run]:
     """The recorded ones of these runs, by runtime id in code-point order."""
     return {run.runtime_id: run for run in await list_runs(conn, owner_id, runtime_ids)}
 
 
-async def list_runs(
-    conn: AsyncConnection, owner_id: str, runtime_ids: Sequence[str] | None = None
-) -> list[Run]:
+async def list_runs(conn: Connection, owner_id: str, runtime_ids: Sequence[str] | None = None) -> list[Run]:
     """Runs of a turn or job by runtime id; all of them, or the named ones."""
     statement = rows.columns(Run, runs).where(runs.c.owner_id == owner_id).order_by(runs.c.runtime_id)
     if runtime_ids is not None:
@@ -92,7 +90,7 @@ async def list_runs(
 
 
 async def stage(
-    conn: AsyncConnection,
+    conn: Connection,
     owner_id: str,
     runtime_id: str,
     proposals: Sequence[Any],
@@ -109,16 +107,14 @@ async def stage(
     await rows.insert_all(conn, staged, new)
 
 
-async def replace_staged(
-    conn: AsyncConnection, owner_id: str, runtime_id: str, proposals: Sequence[Any]
-) -> None:
+async def replace_staged(conn: Connection, owner_id: str, runtime_id: str, proposals: Sequence[Any]) -> None:
     """Make these the run's only proposals: what an earlier attempt staged is gone."""
     await rows.serialise(conn, "staged", owner_id, runtime_id)
     await conn.execute(delete(staged).where(*_own(owner_id, runtime_id)))
     await stage(conn, owner_id, runtime_id, proposals)
 
 
-async def list_staged(conn: AsyncConnection, owner_id: str, runtime_ids: Sequence[str]) -> list[Staged]:
+async def list_staged(conn: Connection, owner_id: str, runtime_ids: Sequence[str]) -> list[Staged]:
     """Proposals of these runs: run by run in the order given, within a run in the order of its calls.
 
     Parallel tool calls finish in any order; their proposals still stand in call order. One's own runtime

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import update as sql_update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from kernel.errors import Code, TurnwrightError
 from store import rows
+from store.connection import Connection
 from store.tables import sessions
 
 
@@ -40,18 +40,18 @@ class Session:
     updated_at: float
 
 
-async def get(conn: AsyncConnection, session_id: str) -> Session | None:
+async def get(conn: Connection, session_id: str) -> Session | None:
     """The session, or None."""
     return await rows.one(conn, Session, _by_id(session_id))
 
 
-async def require(conn: AsyncConnection, session_id: str) -> Session:
+async def require(conn: Connection, session_id: str) -> Session:
     """The session; raises `session.unknown`."""
     return _known(await get(conn, session_id), session_id)
 
 
 async def create(
-    conn: AsyncConnection,
+    conn: Connection,
     *,
     session_id: str,
     incarnation: str,
@@ -82,16 +82,14 @@ async def create(
     return await require(conn, session_id), new
 
 
-async def update(
-    conn: AsyncConnection, session_id: str, *, now: float | None = None, **changes: Any
-) -> Session:
+async def update(conn: Connection, session_id: str, *, now: float | None = None, **changes: Any) -> Session:
     """Change the named fields of a session; raises `session.unknown`."""
     values = {**changes, "updated_at": rows.moment(now)}
     await conn.execute(sql_update(sessions).where(sessions.c.session_id == session_id).values(**values))
     return await require(conn, session_id)
 
 
-async def list_all(conn: AsyncConnection, *, status: str | None = None, limit: int = 100) -> list[Session]:
+async def list_all(conn: Connection, *, status: str | None = None, limit: int = 100) -> list[Session]:
     """Sessions, the last changed first."""
     statement = rows.columns(Session, sessions).order_by(sessions.c.updated_at.desc(), sessions.c.session_id)
     if status is not None:
@@ -99,7 +97,7 @@ async def list_all(conn: AsyncConnection, *, status: str | None = None, limit: i
     return await rows.many(conn, Session, statement.limit(limit))
 
 
-async def lock(conn: AsyncConnection, session_id: str) -> Session:
+async def lock(conn: Connection, session_id: str) -> Session:
     """Hold the session until the transaction ends, and read it; raises `session.unknown`.
 
     Take it first in a transaction: whoever holds another lock and then waits for this one can deadlock.

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import delete
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from kernel.errors import Code, TurnwrightError
 from store import rows
+from store.connection import Connection
 from store.tables import state
 
 
@@ -25,14 +25,14 @@ class Value:
     updated_at: float
 
 
-async def get(conn: AsyncConnection, session_id: str, path: str) -> Value | None:
+async def get(conn: Connection, session_id: str, path: str) -> Value | None:
     """The value at a path, or None."""
     same = (state.c.session_id == session_id) & (state.c.path == path)
     return await rows.one(conn, Value, rows.columns(Value, state).where(same))
 
 
 async def put(
-    conn: AsyncConnection,
+    conn: Connection,
     session_id: str,
     path: str,
     *,
@@ -64,7 +64,7 @@ async def put(
     return new
 
 
-async def remove(conn: AsyncConnection, session_id: str, path: str) -> bool:
+async def remove(conn: Connection, session_id: str, path: str) -> bool:
     """Remove the value at a path; tell whether there was one."""
     same = (state.c.session_id == session_id) & (state.c.path == path)
     return await rows.affected(conn, delete(state).where(same)) == 1

@@ -17,10 +17,10 @@ from typing import Any, Literal, Self, cast
 
 from sqlalchemy import ColumnElement, Row, and_, delete, func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from kernel.errors import Code, TurnwrightError
 from store import rows
+from store.connection import Connection
 from store.engine import Store
 from store.tables import stream
 from store.wakes import notify
@@ -148,7 +148,7 @@ class StreamWriter:
         self._next = following
         self._store.wakes.wake(self._owner_id)
 
-    async def _write(self, conn: AsyncConnection, batch: list[tuple[str, str]]) -> int | None:
+    async def _write(self, conn: Connection, batch: list[tuple[str, str]]) -> int | None:
         """Insert a batch; returns the next sequence, None when a later attempt has taken over."""
         first = self._next
         if first is None:
@@ -167,7 +167,7 @@ class StreamWriter:
             await notify(conn, self._owner_id)
         return first + len(new)
 
-    async def _begin(self, conn: AsyncConnection) -> tuple[int | None, bool]:
+    async def _begin(self, conn: Connection) -> tuple[int | None, bool]:
         own = (stream.c.owner_id == self._owner_id) & (stream.c.runtime_id == self._runtime_id)
         highest = select(stream.c.attempt, func.max(stream.c.sequence)).where(own)
         statement = highest.group_by(stream.c.attempt).order_by(stream.c.attempt.desc()).limit(1)
@@ -177,14 +177,14 @@ class StreamWriter:
         return (last[1] + 1, False) if last[0] == self._attempt else (None, False)
 
 
-async def finish(conn: AsyncConnection, owner_id: str) -> None:
+async def finish(conn: Connection, owner_id: str) -> None:
     """Mark the end of a stream: its readers stop once they have read everything before."""
     end = {"owner_id": owner_id, "runtime_id": "", "attempt": 0, "sequence": 0, "kind": _END, "text": ""}
     await rows.insert_if_absent(conn, stream, {**end, "created_at": rows.moment(None)})
     await notify(conn, owner_id)
 
 
-async def forget(conn: AsyncConnection, owner_id: str) -> None:
+async def forget(conn: Connection, owner_id: str) -> None:
     """Delete a stream that nobody needs any more."""
     await conn.execute(delete(stream).where(stream.c.owner_id == owner_id))
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from store import rows
+from store.connection import Connection
 from store.tables import tool_results
 
 
@@ -33,16 +32,14 @@ _OF_CALL = _RESULTS.where(*_RUN, *rows.given(tool_results, "step", "idx"))
 _OF_RUN = _RESULTS.where(*_RUN).order_by(tool_results.c.step, tool_results.c.idx)
 
 
-async def get(
-    conn: AsyncConnection, owner_id: str, runtime_id: str, step: int, idx: int
-) -> ToolResult | None:
+async def get(conn: Connection, owner_id: str, runtime_id: str, step: int, idx: int) -> ToolResult | None:
     """The receipt of a call, or None when it has none yet."""
     call = {"owner_id": owner_id, "runtime_id": runtime_id, "step": step, "idx": idx}
     return await rows.one(conn, ToolResult, _OF_CALL, **call)
 
 
 async def put(
-    conn: AsyncConnection,
+    conn: Connection,
     owner_id: str,
     runtime_id: str,
     step: int,
@@ -70,6 +67,6 @@ async def put(
     return stored, False
 
 
-async def list_run(conn: AsyncConnection, owner_id: str, runtime_id: str) -> list[ToolResult]:
+async def list_run(conn: Connection, owner_id: str, runtime_id: str) -> list[ToolResult]:
     """Every receipt of a run, by step and in call order."""
     return await rows.many(conn, ToolResult, _OF_RUN, owner_id=owner_id, runtime_id=runtime_id)

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from store import rows
+from store.connection import Connection
 from store.tables import transcripts
 
 
@@ -35,7 +34,7 @@ MOST_OF_STEP = 100
 
 
 async def add(
-    conn: AsyncConnection,
+    conn: Connection,
     owner_id: str,
     runtime_id: str,
     messages: Sequence[Mapping[str, Any]],
@@ -67,7 +66,7 @@ async def add(
 
 
 async def load(
-    conn: AsyncConnection, owner_id: str, runtime_id: str, *, before_step: int | None = None
+    conn: Connection, owner_id: str, runtime_id: str, *, before_step: int | None = None
 ) -> list[Entry]:
     """The transcript in order; `before_step` leaves out that step and later ones."""
     statement = _IN_ORDER if before_step is None else _IN_ORDER.where(transcripts.c.step < before_step)
@@ -75,7 +74,7 @@ async def load(
 
 
 async def find(
-    conn: AsyncConnection, owner_id: str, runtime_id: str, *, step: int, role: str = "assistant"
+    conn: Connection, owner_id: str, runtime_id: str, *, step: int, role: str = "assistant"
 ) -> Entry | None:
     """The last message of a role at a step, or None: the stored reply of a call that runs again."""
     return await rows.one(conn, Entry, _LAST, owner_id=owner_id, runtime_id=runtime_id, step=step, role=role)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from kernel.errors import Code, TurnwrightError
 from store import rows
+from store.connection import Connection
 from store.runs import Run, list_runs
 from store.tables import actions, turns
 
@@ -71,7 +71,7 @@ _ACTION = rows.columns(Action, actions).where(*rows.given(actions, "turn_id"))
 
 
 async def accept_action(
-    conn: AsyncConnection,
+    conn: Connection,
     *,
     session_id: str,
     action_id: str,
@@ -105,13 +105,13 @@ async def accept_action(
     return False
 
 
-async def get_action(conn: AsyncConnection, turn_id: str) -> Action | None:
+async def get_action(conn: Connection, turn_id: str) -> Action | None:
     """The action that a turn answers, or None."""
     return await rows.one(conn, Action, _ACTION, turn_id=turn_id)
 
 
 async def open_turn(
-    conn: AsyncConnection,
+    conn: Connection,
     *,
     turn_id: str,
     session_id: str,
@@ -137,12 +137,12 @@ async def open_turn(
     return await require_turn(conn, turn_id), False
 
 
-async def get_turn(conn: AsyncConnection, turn_id: str) -> Turn | None:
+async def get_turn(conn: Connection, turn_id: str) -> Turn | None:
     """The turn, or None."""
     return await rows.one(conn, Turn, _TURN, turn_id=turn_id)
 
 
-async def require_turn(conn: AsyncConnection, turn_id: str) -> Turn:
+async def require_turn(conn: Connection, turn_id: str) -> Turn:
     """The turn; raises `turn.unknown`."""
     turn = await get_turn(conn, turn_id)
     if turn is None:
@@ -150,13 +150,13 @@ async def require_turn(conn: AsyncConnection, turn_id: str) -> Turn:
     return turn
 
 
-async def get_receipt(conn: AsyncConnection, turn_id: str) -> Any:
+async def get_receipt(conn: Connection, turn_id: str) -> Any:
     """How a turn ended, as JSON; None while it is open."""
     return (await conn.execute(_RECEIPT, {"turn_id": turn_id})).scalar()
 
 
 async def close_turn(
-    conn: AsyncConnection, turn_id: str, *, status: str, receipt: Any, now: float | None = None
+    conn: Connection, turn_id: str, *, status: str, receipt: Any, now: float | None = None
 ) -> bool:
     """End an open turn; a turn that has ended keeps its receipt, and the answer is no."""
     changes = {"status": status, "receipt": receipt, "ended_at": rows.moment(now)}
@@ -165,7 +165,7 @@ async def close_turn(
 
 
 async def list_turns(
-    conn: AsyncConnection, session_id: str, *, limit: int = 50, before: float | None = None
+    conn: Connection, session_id: str, *, limit: int = 50, before: float | None = None
 ) -> list[Turn]:
     """Turns of a session, newest first. `before`: Unix seconds, for the next page."""
     statement = rows.columns(Turn, turns).where(turns.c.session_id == session_id)
@@ -175,7 +175,7 @@ async def list_turns(
     return await rows.many(conn, Turn, newest.limit(limit))
 
 
-async def list_open(conn: AsyncConnection, session_id: str) -> list[Turn]:
+async def list_open(conn: Connection, session_id: str) -> list[Turn]:
     """Turns of a session that have not ended, oldest first."""
     still_open = (turns.c.session_id == session_id) & (turns.c.status == "open")
     oldest = rows.columns(Turn, turns).where(still_open).order_by(turns.c.created_at, turns.c.turn_id)

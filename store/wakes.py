@@ -9,10 +9,11 @@ from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import URL, text
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from store import address
+from store.connection import Connection
 
 CHANNEL = "turnwright_stream"
 _log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class Wakes:
             await engine.dispose()
 
 
-async def notify(conn: AsyncConnection, key: str) -> None:
+async def notify(conn: Connection, key: str) -> None:
     """Wake the readers of a key in every process once this transaction commits."""
     if conn.dialect.name == "postgresql":
         await conn.execute(text("SELECT pg_notify(:channel, :key)"), {"channel": CHANNEL, "key": key})

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from opentelemetry import trace
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.models.slots import Slot
 from activities.models.wire import CallLimits, OnEvent, Wire, WireError
@@ -26,6 +25,7 @@ from kernel.errors import Code
 from kernel.wire.endpoints import shown_url
 from kernel.wire.usage import UsageTotals
 from store import calls
+from store.connection import Connection
 from store.engine import Store
 
 _tracer = trace.get_tracer("turnwright")
@@ -73,7 +73,7 @@ class Paid:
     usage: UsageTotals
     ending: _Ending | None = None
 
-    async def settle(self, conn: AsyncConnection) -> None:
+    async def settle(self, conn: Connection) -> None:
         """Write how the last call ended, together with what it brought."""
         if self.ending is not None:
             await self.ending.write(conn)
@@ -98,7 +98,7 @@ class _Ending:
             unpriced=int(self.cost is None),
         )
 
-    async def write(self, conn: AsyncConnection) -> None:
+    async def write(self, conn: Connection) -> None:
         await calls.finish(
             conn,
             self.call,

@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
-from jsonschema.validators import validator_for
-from referencing import Registry
 
 from kernel.agent.messages import ToolSpec, clean_json
+from kernel.schemas import validator
 
 ECHO_CHARS = 800
 _DEEPEST = 64
@@ -54,9 +52,7 @@ def parse_object(raw: str) -> dict[str, Any]:
 def schema_violation(spec: ToolSpec, arguments: dict[str, Any]) -> str | None:
     """What in the arguments breaks the tool's schema, by field path; None when they fit."""
     try:
-        validator = validator_for(spec.parameters, default=Draft202012Validator)
-        # The closed registry keeps a `$ref` to an address from being fetched.
-        errors = list(validator(spec.parameters, registry=Registry()).iter_errors(arguments))
+        errors = list(validator(spec.parameters).iter_errors(arguments))
     except Exception as defect:  # the package's schema is broken; that must not fail the run
         return f"The schema of `{spec.name}` cannot be applied: {echo(str(defect), 200)}"
     return _violations(errors) if errors else None

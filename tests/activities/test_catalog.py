@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import Engine, event
 
 from activities.catalog import Catalog
 from kernel.errors import Code, TurnwrightError
@@ -39,9 +38,8 @@ async def frozen(packages: Catalog, store: Store) -> str:
 def archives_read(store: Store) -> list[str]:
     """Every statement from now on that reads the content of a package."""
     found: list[str] = []
-    engine: AsyncEngine = store._reader
 
-    @event.listens_for(engine.sync_engine, "before_cursor_execute")
+    @event.listens_for(Engine, "before_cursor_execute")
     def note(_conn: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
         if "packages.archive" in statement:
             found.append(statement)
