@@ -70,9 +70,9 @@ def _root(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and leave with its own status, whatever the SDK's threads do at exit."""
     logging.basicConfig(level=os.environ.get("TURNWRIGHT_LOG_LEVEL", "ERROR"), stream=sys.stderr)
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 is no reason to fail
+            stream.reconfigure(errors="backslashreplace")  # text that is no UTF-8 is no reason to fail
     leave(status(arguments))
 
 

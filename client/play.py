@@ -106,6 +106,8 @@ class Player:
     async def _ask(self, approval: Approval) -> None:
         self._screen.question(approval)
         answer = await self._read("  allow it? [y/N] ")
+        if answer is None:
+            self._screen.line("  the input has ended, and nobody can allow it", "dim")
         allowed = (answer or "").strip().lower() in ("y", "yes")
         decision: Literal["approve", "deny"] = "approve" if allowed else "deny"
         receipt = await self._client.resolve(approval.ref, decision, session_id=self._session_id)
@@ -158,5 +160,13 @@ class Typed:
         text = "\n"
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             while text:
-                text = sys.stdin.readline()
+                text = _line()
                 loop.call_soon_threadsafe(self._lines.put_nowait, text)
+
+
+def _line() -> str:
+    """The next line of stdin; empty at its end, and where there is none to read from."""
+    try:
+        return sys.stdin.readline() if sys.stdin else ""
+    except (OSError, ValueError):
+        return ""

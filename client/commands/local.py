@@ -108,7 +108,8 @@ async def play(
 ) -> int | None:
     """Play: type actions, read the story as it streams, answer approvals with y or n.
 
-    With --json, a program plays: each line of stdin is an action, or the answer to the last approval.
+    With --json, a program plays: each line of stdin is an action, or the answer to the last approval. The
+    same goes for input from a pipe or a file; where it ends, an open approval is denied.
     """
     from client.play import Player, Typed
     from client.screen import Events, Screen
@@ -117,7 +118,7 @@ async def play(
     screen = Events(console) if events else Screen(console, margin="  ")
     try:
         async with connected() as client:
-            typed = Typed(prompts=not events)
+            typed = Typed(prompts=not events and sys.stdin is not None and sys.stdin.isatty())
             return await Player(client, session, screen, nodes=nodes, read=typed.read).play()
     except TurnwrightError as error:
         if events:

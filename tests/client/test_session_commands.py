@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from client.cli import app
+from client.processes import ROOT
 from tests.support.beside import Beside, beside
 from tests.support.model_server import Call, Reply
 from tests.support.packages import STORY, story_with
@@ -39,6 +44,7 @@ SCRIPT = [
     Reply(tool_calls=ASKS, when="I dare to jump."),
     Reply(tool_calls=ASKS, when="I hardly dare."),
     Reply(tool_calls=ASKS, when="I dare what a program may."),
+    Reply(tool_calls=ASKS, when="I dare what a pipe may"),
     Reply(text="So it is.", times=0),
 ]
 UNGUARDED = "is not bundled: its code runs inside the worker process"
@@ -57,6 +63,15 @@ class Terminal:
         own = sorted({name for option, name in pairwise(words) if option == "--package"} - {"chronicle"})
         assert status or answer.stderr == "".join(f"warning: package {name} {UNGUARDED}\n" for name in own)
         return answer.stdout
+
+    def process(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """A command as a process of its own; with `shell`, a line for the shell, to which `$0` is Python."""
+        shell = options.pop("shell", False)
+        command = ["sh", "-c", *words, sys.executable] if shell else [sys.executable, "-m", "client", *words]
+        environ = {**os.environ, **self.beside.environ, "PYTHONPATH": str(ROOT)}
+        return subprocess.run(
+            command, env=environ, capture_output=True, text=True, timeout=60, check=False, **options
+        )
 
     def json(self, *words: str, status: int = 0) -> Any:
         """The one document that a command prints with --json."""
@@ -209,11 +224,40 @@ def test_play_reads_lines_and_tells_each_event_as_json(terminal: Terminal) -> No
 
 def test_play_prompts_a_person(terminal: Terminal) -> None:
     terminal.type("session", "new", "person", "--package", "tale")
-    environ = terminal.beside.environ
-    played = CliRunner().invoke(app, ["play", "person"], input="I wait.\n/quit\n", env=environ)
-    assert (played.exit_code, played.stderr) == (0, "")
+    person, keyboard = os.openpty()
+    os.write(person, b"I wait.\n/quit\n")
+    played = terminal.process("play", "person", stdin=keyboard)
+    os.close(person)
+    os.close(keyboard)
+    assert (played.returncode, played.stderr) == (0, "")
     assert "  So it is.\n" in played.stdout
     assert played.stdout.count("> ") == 2
+
+
+def test_play_from_a_pipe_prompts_nobody_and_denies_what_is_open_at_its_end(terminal: Terminal) -> None:
+    terminal.type("session", "new", "pipe", "--package", "dares")
+    played = CliRunner().invoke(
+        app, ["play", "pipe"], input=b"I dare what a pipe may \xff.\n", env=terminal.beside.environ
+    )
+    assert (played.exit_code, played.stderr) == (0, "")
+    assert "> " not in played.stdout
+    assert "? approval " in played.stdout
+    assert "  the input has ended, and nobody can allow it\n  denied\n" in played.stdout
+    assert "  So it is.\n" in played.stdout
+
+
+@pytest.mark.parametrize(
+    ("stdin", "told"), [("<&-", 0), ("</dev/null", 0), ("<in.txt", 1)], ids=["closed", "empty", "bytes"]
+)
+def test_play_ends_with_its_input_whatever_that_is(
+    terminal: Terminal, tmp_path: Path, stdin: str, told: int
+) -> None:
+    terminal.type("session", "new", f"input-{told}{len(stdin)}", "--package", "tale")
+    (tmp_path / "in.txt").write_bytes(b"I wait \xff\xfe.")
+    command = f'exec "$0" -m client play input-{told}{len(stdin)} {stdin}'
+    played = terminal.process(command, shell=True, cwd=tmp_path)
+    assert (played.returncode, played.stderr) == (0, "")
+    assert played.stdout.count("So it is.") == told
 
 
 def test_play_of_an_ended_session_is_refused(terminal: Terminal) -> None:

@@ -82,8 +82,8 @@ def until_up(cwd: Path, env: dict[str, str]) -> None:
 @pytest.mark.slow
 def test_the_tutorial_runs_as_printed(tmp_path: Path, shell: dict[str, str]) -> None:
     found = blocks()
-    assert [block.kind for block in found] == ["file", "file", "file", "run", "background", "run"]
-    for block in found[:3]:
+    assert [block.kind for block in found] == ["file", "file", "file", "run", "file", "background", "run"]
+    for block in (block for block in found if block.kind == "file"):
         file = tmp_path / block.path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(block.body)
@@ -97,8 +97,8 @@ def test_the_tutorial_runs_as_printed(tmp_path: Path, shell: dict[str, str]) -> 
     checked = run(f"({found[3].body.strip()}) 2>&1")
     assert "✓ Static package validation" in checked
     assert "advice" not in checked
-    with left_running(found[4].body.strip(), tmp_path, shell):
+    with left_running(found[5].body.strip(), tmp_path, shell):
         until_up(tmp_path, shell)
-        assert "committed" in run(found[5].body)
+        assert "committed" in run(found[6].body)
         turn_id = json.loads(run("turnwright session show first --json"))["last_turn"]["turn_id"]
         assert "omens" in run(f"turnwright turn show {turn_id}")
