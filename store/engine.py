@@ -22,7 +22,7 @@ from store.postgres import Postgres
 from store.sqlite import Sqlite
 from store.wakes import Wakes
 
-HEAD = "0001"
+HEAD = "0002"
 """The schema revision that this code reads and writes."""
 
 MIGRATE = "`turnwright migrate` (`dev` and `demo` do it by themselves), or another `store.url`"

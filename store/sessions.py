@@ -24,6 +24,9 @@ class Session:
         active: the packages in force, each `{package_id, digest, version}`.
         bindings: model slot or runtime id → slot that answers for it.
         revision: number of the last configuration in force.
+        excluded: packages that the session will not have, whoever needs them.
+        choices: contract → package that answers for it.
+        settings: package → key → value that a player set.
     """
 
     session_id: str
@@ -36,6 +39,9 @@ class Session:
     bindings: dict[str, str]
     locale: str
     revision: int
+    excluded: list[str]
+    choices: dict[str, str]
+    settings: dict[str, dict[str, Any]]
     created_at: float
     updated_at: float
 
@@ -75,6 +81,9 @@ async def create(
         "bindings": dict(bindings or {}),
         "locale": locale,
         "revision": 0,
+        "excluded": [],
+        "choices": {},
+        "settings": {},
         "created_at": time,
         "updated_at": time,
     }

@@ -63,6 +63,9 @@ sessions = Table(
     _json("bindings"),
     _text("locale"),
     _number("revision"),
+    _json("excluded"),
+    _json("choices"),
+    _json("settings"),
     _time("created_at"),
     _time("updated_at"),
 )
@@ -316,4 +319,24 @@ packages = Table(
     Column("archive", LargeBinary, nullable=False),
     _time("created_at"),
     Index("packages_by_id", "package_id", "created_at"),
+)
+
+grants = Table(
+    "grants",
+    metadata,
+    _key("subject"),
+    _key("session_id"),
+    _key("package_id", pk=False),
+    _text("granted_by"),
+    _time("granted_at"),
+    _time("revoked_at", nullable=True),
+    Index("grants_of_package", "package_id"),
+)
+
+switches = Table(
+    "switches",
+    metadata,
+    _key("package_id"),
+    Column("enabled", Boolean, nullable=False),
+    _time("changed_at"),
 )
