@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kernel.errors import Code, TurnwrightError
-from kernel.manifest.contributes import ContributedTool
-from turnwright.sdk.registration import RegisteredTool
+from kernel.manifest.contributes import Contributes
+from turnwright.sdk.registration import Registered, RegisteredTool
 
 Function = Callable[..., Awaitable[Any]]
+Tool = TypeVar("Tool")
 
 
 @dataclass(frozen=True)
@@ -21,14 +22,14 @@ class CodeFiles:
     Attributes:
         handlers, guards: modules of function runtimes and guards.
         entry: the entry module, or None when the package has none.
-        tools: `contributes.tools`.
+        contributes: what the manifest declares of the entry.
     """
 
     package: str
     handlers: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
     entry: str | None = None
-    tools: tuple[ContributedTool, ...] = ()
+    contributes: Contributes = field(default_factory=Contributes)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,12 @@ class PackageCode:
     digest: str
     folder: Path
     functions: dict[tuple[str, str], Function] = field(default_factory=dict)
-    tools: dict[str, RegisteredTool] = field(default_factory=dict)
+    registered: Registered = field(default_factory=Registered)
+
+    @property
+    def tools(self) -> dict[str, RegisteredTool]:
+        """The registered tools, by name."""
+        return self.registered.tools
 
     def function(self, kind: str, module: str) -> Function:
         """The `handler` or `guard` of a module.
@@ -57,13 +63,19 @@ class PackageCode:
         Raises:
             TurnwrightError: `tool.unknown`.
         """
-        if (found := self.tools.get(name)) is None:
-            raise TurnwrightError(
-                Code.TOOL_UNKNOWN,
-                f"package {self.package} registers no tool {name[:80]!r}",
-                accepted=", ".join(sorted(self.tools)),
-            )
-        return found
+        return find_tool(self.package, self.tools, name)
+
+
+def find_tool(package: str, tools: Mapping[str, Tool], name: str) -> Tool:
+    """The tool of a name, of those that a package registers.
+
+    Raises:
+        TurnwrightError: `tool.unknown`.
+    """
+    if (found := tools.get(name)) is None:
+        message = f"package {package} registers no tool {name[:80]!r}"
+        raise TurnwrightError(Code.TOOL_UNKNOWN, message, accepted=", ".join(sorted(tools)))
+    return found
 
 
 def failed(where: str, message: str, accepted: str = "") -> TurnwrightError:

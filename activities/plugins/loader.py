@@ -16,14 +16,12 @@ from types import ModuleType
 from typing import Any
 
 from activities.plugins.code import CodeFiles, Function, PackageCode, described, failed, place_of
+from activities.plugins.entry import check_entry
 from activities.plugins.imports import check_imports
 from activities.plugins.modules import PREFIX, install, remove
 from kernel.errors import TurnwrightError
 from kernel.manifest.loaded import Package
-from turnwright.sdk.registration import Host, RegisteredTool
-
-ENTRY = "server/__init__.py"
-
+from turnwright.sdk.registration import Host, Registered
 
 _loaded: dict[tuple[str, str], PackageCode] = {}
 _lock = threading.Lock()
@@ -41,7 +39,7 @@ def code_files(package: Package) -> CodeFiles:
         handlers=tuple(runtime.handler for runtime in package.runtimes if runtime.handler),
         guards=tuple(runtime.guard for runtime in package.runtimes if runtime.guard),
         entry=package.entry,
-        tools=package.tools,
+        contributes=package.manifest.contributes,
     )
 
 
@@ -75,7 +73,8 @@ def _root(package: str, digest: str) -> str:
 
 def _load(folder: Path, files: CodeFiles, digest: str) -> PackageCode:
     if not (files.handlers or files.guards or files.entry):
-        return PackageCode(files.package, digest, folder, {}, _checked_tools(files, {}))
+        check_entry(files, nothing := Registered())
+        return PackageCode(files.package, digest, folder, {}, nothing)
     check_imports(folder)
     root = _root(files.package, digest)
     install(root, folder)
@@ -85,7 +84,7 @@ def _load(folder: Path, files: CodeFiles, digest: str) -> PackageCode:
             for kind, paths in (("handler", files.handlers), ("guard", files.guards))
             for path in paths
         }
-        return PackageCode(files.package, digest, folder, functions, _tools(folder, root, files))
+        return PackageCode(files.package, digest, folder, functions, _registered(folder, root, files))
     except BaseException:
         remove(root)
         raise
@@ -102,38 +101,20 @@ def _function(folder: Path, root: str, path: str, kind: str) -> Function:
     return found  # type: ignore[no-any-return]
 
 
-def _tools(folder: Path, root: str, files: CodeFiles) -> dict[str, RegisteredTool]:
-    if files.entry is None:
-        return _checked_tools(files, {})
-    module = _module(folder, root, files.entry)
-    register = getattr(module, "register", None)
-    if register is None:
-        raise failed(files.entry, "the entry defines no `register`", "def register(host)")
-    if not inspect.isfunction(register) or inspect.iscoroutinefunction(register):
-        raise failed(_line(files.entry, register), "`register` is no plain function", "def register(host)")
+def _registered(folder: Path, root: str, files: CodeFiles) -> Registered:
     host = Host(files.package)
-    _guarded(folder, files.entry, lambda: register(host))
-    return _checked_tools(files, host.tools)
-
-
-def _checked_tools(files: CodeFiles, registered: dict[str, RegisteredTool]) -> dict[str, RegisteredTool]:
-    """Declarations and registrations, checked both ways. Spec: plugin-model §1; DECISIONS 13."""
-    declared = {tool.name: tool for tool in files.tools}
-    where = files.entry or ENTRY
-    if missing := sorted(declared.keys() - registered.keys()):
-        raise failed(where, f"contributes.tools lists {missing[0]!r}, which the entry does not register")
-    if extra := sorted(registered.keys() - declared.keys()):
-        raise failed(where, f"the entry registers {extra[0]!r}, which contributes.tools does not list")
-    for name, tool in declared.items():
-        _same(where, name, "risk", tool.risk, registered[name].risk)
-        _same(where, name, "needsApproval", tool.needs_approval, registered[name].needs_approval)
-    return registered
-
-
-def _same(where: str, name: str, what: str, declared: object, registered: object) -> None:
-    if declared is not None and declared != registered:
-        message = f"tool {name!r}: contributes.tools says {what} {declared!r}, the entry {registered!r}"
-        raise failed(where, message, "the same in both, or left out of the manifest")
+    if files.entry is not None:
+        module = _module(folder, root, files.entry)
+        register = getattr(module, "register", None)
+        if register is None:
+            raise failed(files.entry, "the entry defines no `register`", "def register(host)")
+        if not inspect.isfunction(register) or inspect.iscoroutinefunction(register):
+            raise failed(
+                _line(files.entry, register), "`register` is no plain function", "def register(host)"
+            )
+        _guarded(folder, files.entry, lambda: register(host))
+    check_entry(files, host.registered)
+    return host.registered
 
 
 def _module(folder: Path, root: str, path: str) -> ModuleType:

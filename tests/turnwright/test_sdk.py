@@ -124,7 +124,7 @@ def test_a_stopped_run_ends_where_it_asks() -> None:
 def test_a_tool_keeps_its_model_and_the_schema_of_it() -> None:
     host = Host("demo")
     host.register_tool(name="greet", description="Greets.", parameters=Args, handler=nothing, output=Args)
-    tool = host.tools["greet"]
+    tool = host.registered.tools["greet"]
     assert (tool.model, tool.risk, tool.needs_approval) == (Args, "read", False)
     assert tool.parameters == tool.output == Args.model_json_schema()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from activities.plugins.code import CodeFiles, PackageCode
 from activities.plugins.loader import load_code
-from kernel.manifest.contributes import ContributedTool
+from kernel.manifest.contributes import Contributes
 from kernel.wire.host import Invoke, InvokeKind, StaticContext
 
 HANDLER = "handler.py"
@@ -34,9 +34,9 @@ def load(
     folder: Path,
     files: dict[str, str],
     *,
-    tools: tuple[ContributedTool, ...] = (),
     name: str = "demo",
     digest: str | None = None,
+    **contributes: Any,
 ) -> PackageCode:
     """Write the files and load them; a `handler.py` is the handler, a `server/` the entry."""
     for path, text in files.items():
@@ -48,7 +48,7 @@ def load(
         handlers=tuple(path for path in files if path.endswith(HANDLER)),
         guards=tuple(path for path in files if path.endswith("guard.py")),
         entry=ENTRY if ENTRY in files else None,
-        tools=tools,
+        contributes=Contributes.model_validate(contributes),
     )
     return load_code(folder, declared, digest=digest or fresh_digest(folder))
 

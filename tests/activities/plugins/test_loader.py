@@ -140,26 +140,6 @@ def test_a_failed_load_is_tried_again(tmp_path: Path) -> None:
     load(tmp_path, {"handler.py": "async def handler(ctx): ..."})
 
 
-def test_a_registered_tool_needs_its_declaration_and_the_other_way_round(tmp_path: Path) -> None:
-    undeclared = refusal(tmp_path / "a", {ENTRY: TOOL})
-    assert "'greet', which contributes.tools does not list" in undeclared.message
-    unregistered = refusal(
-        tmp_path / "b", {ENTRY: "def register(host): ..."}, tools=(ContributedTool(name="greet"),)
-    )
-    assert "'greet', which the entry does not register" in unregistered.message
-    without_entry = refusal(tmp_path / "c", {}, tools=(ContributedTool(name="greet"),))
-    assert without_entry.where == ENTRY
-
-
-@pytest.mark.parametrize(
-    ("declared", "said"),
-    [({"risk": "read"}, "risk 'read'"), ({"needsApproval": False}, "needsApproval False")],
-)
-def test_what_the_manifest_repeats_must_match(tmp_path: Path, declared: dict[str, object], said: str) -> None:
-    tool = ContributedTool.model_validate({"name": "greet", **declared})
-    assert said in refusal(tmp_path, {ENTRY: TOOL}, tools=(tool,)).message
-
-
 def test_what_the_manifest_leaves_out_stands_in_the_registration(tmp_path: Path) -> None:
     code = load(tmp_path, {ENTRY: TOOL}, tools=(ContributedTool(name="greet"),))
     assert (code.tool("greet").risk, code.tool("greet").needs_approval) == ("write", True)
@@ -174,9 +154,13 @@ def test_what_the_manifest_leaves_out_stands_in_the_registration(tmp_path: Path)
         ("value = 1", Code.PACKAGE_LOAD, "no `register`"),
         ("async def register(host): ...", Code.PACKAGE_LOAD, "no plain function"),
         ("def register(host): raise KeyError('k')", Code.PACKAGE_LOAD, "KeyError"),
-        ("def register(host): host.register_service(name='x')", Code.NOT_SUPPORTED, "register_service"),
-        ("def register(host): host.on('PreToolUse', None)", Code.NOT_SUPPORTED, "PreToolUse"),
-        ("def register(host): host.provide_extension('p@1', 'x')", Code.NOT_SUPPORTED, "p@1"),
+        ("def register(host): host.register_service(name='x')", Code.PACKAGE_LOAD, "contract"),
+        ("def register(host): host.on('PreToolUse', None)", Code.PACKAGE_LOAD, "not async"),
+        (
+            "def register(host): host.provide_extension('p', 'x', handler=1)",
+            Code.PACKAGE_LOAD,
+            "no extension",
+        ),
     ],
 )
 def test_an_entry_that_cannot_register_is_refused(tmp_path: Path, body: str, code: Code, said: str) -> None:
