@@ -61,6 +61,8 @@ class Code(StrEnum):
     PACKAGE_DIGEST = "package.digest-mismatch"
     PACKAGE_UNSUPPORTED = "package.unsupported-feature"
     PACKAGE_LOAD = "package.load-failed"
+    PACKAGE_APPROVAL = "package.approval-required"
+    PACKAGE_ISOLATION = "package.isolation"
     PACKAGE_LAYOUT = "package.layout"
     PACKAGE_PATH = "package.path"
     PACKAGE_FIELD = "package.field"

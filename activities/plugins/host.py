@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from activities.plugins.channel import InProcess, Transport
+from activities.plugins.child.code import IsolatedCode
 from activities.plugins.code import PackageCode
 from activities.plugins.methods import check_parameters
 from kernel.errors import Code, TurnwrightError
@@ -44,14 +45,14 @@ _SPEAKABLE: Final = frozenset({"commit", "feature", "handler", "model", "package
 
 
 async def invoke(
-    package_code: PackageCode,
+    package_code: PackageCode | IsolatedCode,
     invoke: Invoke,
     methods: Mapping[str, Method],
     *,
     timeout_s: float,
     on_tick: Callable[[], None] | None = None,
 ) -> Json:
-    """Run one function of a package in this process.
+    """Run one function of a package, where its code lives.
 
     Args:
         methods: what the code may call, by name; a method that is missing here is refused to it.
@@ -64,11 +65,16 @@ async def invoke(
     Raises:
         TurnwrightError: `runtime.failed` (with the package's file and line), `runtime.timeout`,
             `runtime.output-schema-invalid`, `tool.validation`, or the code of a `ToolError`; a word of the
-            package's own becomes `tool.failed` or `runtime.failed` with `details["code"]`.
+            package's own becomes `tool.failed` or `runtime.failed` with `details["code"]`. Of a package that
+            is not bundled also `package.approval-required` and what starting its process raises.
         asyncio.CancelledError: after the code was cancelled and had its moment.
         Exception: what a method raised that is no `TurnwrightError`, or one of the store.
     """
-    return await invoke_over(InProcess(package_code), invoke, methods, timeout_s=timeout_s, on_tick=on_tick)
+    if isinstance(package_code, PackageCode):
+        transport: Transport = InProcess(package_code)
+    else:
+        transport = await package_code.connect(invoke.context.session_id)
+    return await invoke_over(transport, invoke, methods, timeout_s=timeout_s, on_tick=on_tick)
 
 
 async def invoke_over(

@@ -43,11 +43,12 @@ def code_files(package: Package) -> CodeFiles:
     )
 
 
-def load_code(folder: Path, files: CodeFiles, *, digest: str) -> PackageCode:
+def load_code(folder: Path, files: CodeFiles, *, digest: str, foreign: bool = False) -> PackageCode:
     """Load a package's code, once per package and digest: two packages of equal content share neither.
 
     Args:
         folder: the materialised package; its content is that of `digest`.
+        foreign: the package is not bundled; what it may import is limited.
 
     Raises:
         TurnwrightError: `package.load-failed` with file and line, or `feature.not-supported`; the next
@@ -56,7 +57,7 @@ def load_code(folder: Path, files: CodeFiles, *, digest: str) -> PackageCode:
     with _lock:
         key = (files.package, digest)
         if key not in _loaded:
-            _loaded[key] = _load(folder, files, digest)
+            _loaded[key] = _load(folder, files, digest, foreign=foreign)
         return _loaded[key]
 
 
@@ -71,11 +72,11 @@ def _root(package: str, digest: str) -> str:
     return f"{PREFIX}{package}_{digest.removeprefix('sha256:')}".replace(".", "_").replace(":", "_")
 
 
-def _load(folder: Path, files: CodeFiles, digest: str) -> PackageCode:
+def _load(folder: Path, files: CodeFiles, digest: str, *, foreign: bool) -> PackageCode:
     if not (files.handlers or files.guards or files.entry):
         check_entry(files, nothing := Registered())
         return PackageCode(files.package, digest, folder, {}, nothing)
-    check_imports(folder)
+    check_imports(folder, foreign=foreign)
     root = _root(files.package, digest)
     install(root, folder)
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from activities.plugins.code import CodeFiles, PackageCode
+from activities.plugins.code import CodeFiles
 from activities.plugins.loader import load_code
 from kernel.manifest.contributes import Contributes
 from kernel.wire.host import Invoke, InvokeKind, StaticContext
@@ -30,6 +30,10 @@ STATIC = StaticContext(
 )
 
 
+in_child: Callable[[Path, CodeFiles, str], Any] | None = None
+"""Set by the fixture `transport` where packages are to run in a child process."""
+
+
 def load(
     folder: Path,
     files: dict[str, str],
@@ -37,7 +41,7 @@ def load(
     name: str = "demo",
     digest: str | None = None,
     **contributes: Any,
-) -> PackageCode:
+) -> Any:
     """Write the files and load them; a `handler.py` is the handler, a `server/` the entry."""
     for path, text in files.items():
         place = folder / path
@@ -50,7 +54,8 @@ def load(
         entry=ENTRY if ENTRY in files else None,
         contributes=Contributes.model_validate(contributes),
     )
-    return load_code(folder, declared, digest=digest or fresh_digest(folder))
+    digest = digest or fresh_digest(folder)
+    return in_child(folder, declared, digest) if in_child else load_code(folder, declared, digest=digest)
 
 
 def fresh_digest(folder: Path) -> str:

@@ -10,6 +10,8 @@ from kernel.errors import Code, TurnwrightError
 from kernel.wire.host import MAX_MESSAGE_BYTES, HostCall, NotJson, clean, decode, encode, newest_within
 from tests.activities.plugins.packages import STATIC, answers, call, load
 
+pytestmark = pytest.mark.usefixtures("transport")
+
 
 async def run(tmp_path: Path, body: str, methods: dict[str, Any] | None = None, **context: Any) -> Any:
     code = load(tmp_path, {"handler.py": f"async def handler(ctx):\n    {body}\n"})
