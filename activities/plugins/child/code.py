@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from activities.plugins.child.messages import Start, ToolEntry
+from activities.plugins.child.messages import Start, Started, ToolEntry
 from activities.plugins.child.pool import Children
 from activities.plugins.child.process import Channel
 from activities.plugins.code import CodeFiles, failed, find_tool
@@ -28,6 +28,7 @@ class IsolatedCode:
     package: str
     digest: str
     tools: Mapping[str, ToolEntry]
+    started: Started
     _start: Start
     _children: Children
     _admit: Admit
@@ -71,7 +72,7 @@ class IsolatedCode:
         except TurnwrightError:
             children.end(files.package, digest)
             raise
-        return cls(files.package, digest, tools, start, children, admit)
+        return cls(files.package, digest, tools, started, start, children, admit)
 
     def tool(self, name: str) -> ToolEntry:
         """A registered tool.

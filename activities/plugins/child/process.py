@@ -110,6 +110,11 @@ class Child:
         """Whether an invocation is open."""
         return bool(self._open)
 
+    @property
+    def printed(self) -> str:
+        """The last of what the package has printed."""
+        return "\n".join(self._heard)
+
     def open(self) -> Channel:
         """A channel for one invocation."""
         self._number += 1
@@ -144,9 +149,7 @@ class Child:
                 await asyncio.wait_for(self._process.wait(), STOP_S)
         self.kill("it was stopped")
         await self._process.wait()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)  # the pipes end with the process
         self._to_code.close()
 
     async def _begin(self, start: Start) -> Started:
@@ -214,7 +217,7 @@ class Channel:
     """A `Transport` of one invocation in a child process."""
 
     def __init__(self, child: Child, number: int) -> None:
-        self._child = child
+        self.child = child
         self._number = number
         self._received: asyncio.Queue[str | _End] = asyncio.Queue()
         self._room = asyncio.Event()
@@ -235,7 +238,7 @@ class Channel:
 
     def send(self, text: str) -> None:
         """See `Transport`."""
-        self._child.write(self._number, text)
+        self.child.write(self._number, text)
 
     async def close(self, grace_s: float) -> None:
         """See `Transport`. Code that goes on after its grace takes its process with it."""
@@ -243,9 +246,9 @@ class Channel:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), grace_s)
             if not self._over.is_set():
-                self._child.kill("one of its runs did not stop when it was told to")
+                self.child.kill("one of its runs did not stop when it was told to")
         self._closed = True
-        self._child.forget(self._number)
+        self.child.forget(self._number)
         self._room.set()
 
     async def put(self, text: str) -> None:
