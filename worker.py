@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -43,6 +43,7 @@ from activities.models.http import close_shared_transport
 from activities.models.paid import ModelCalls
 from activities.models.slots import Slot, load_slots
 from activities.network import Network
+from activities.plugins.child.code import Isolation
 from activities.sessions import SessionActivities
 from activities.tools import ToolActivities
 from activities.transcripts import Transcripts
@@ -100,12 +101,12 @@ class Parts:
     network: Network
 
 
-def main() -> None:
-    """Run until a signal, and leave with a status of our own."""
+def main(start: Callable[[Settings], Coroutine[Any, Any, None]] | None = None) -> None:
+    """Run until a signal, and leave with a status of our own; `start` is `run` where none is given."""
     logs.begin("INFO")
     logging.getLogger("httpx").setLevel(logging.WARNING)  # a line per model call hides everything else
     try:
-        _run(run(load_settings()))
+        _run((start or run)(load_settings()))
     except TurnwrightError as error:
         logs.refuse(error)
         leave(1)
@@ -122,17 +123,20 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
         uvloop.run(work)
 
 
-async def run(settings: Settings, interceptors: tuple[Interceptor, ...] = ()) -> None:
+async def run(
+    settings: Settings, interceptors: tuple[Interceptor, ...] = (), trusted: Sequence[Path] = ()
+) -> None:
     """Poll until SIGTERM or SIGINT; running activities get a moment to finish or to be handed on.
 
     Args:
         interceptors: further worker interceptors, innermost last.
+        trusted: see `assemble`.
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        parts = await assemble(settings, stack)
+        parts = await assemble(settings, stack, trusted)
         workers = build_workers(parts, interceptors)
         for worker in workers:
             await stack.enter_async_context(worker)
@@ -144,8 +148,12 @@ async def run(settings: Settings, interceptors: tuple[Interceptor, ...] = ()) ->
         await asyncio.gather(*(worker.shutdown() for worker in workers))  # one grace for all of them
 
 
-async def assemble(settings: Settings, stack: AsyncExitStack) -> Parts:
-    """Connect, open the store, find the packages; whatever is missing is named at once."""
+async def assemble(settings: Settings, stack: AsyncExitStack, trusted: Sequence[Path] = ()) -> Parts:
+    """Connect, open the store, find the packages; whatever is missing is named at once.
+
+    Args:
+        trusted: folders whose packages run in this process, as the bundled ones do; no setting leads here.
+    """
     for folder in settings.packages.path:
         if not folder.is_dir():
             raise TurnwrightError(
@@ -165,7 +173,12 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Parts:
     stack.push_async_callback(network.close)
     client = await connect(settings)
     await ensure_attributes(client)
-    catalog = Catalog(store, bundled("plugins"), settings.packages.path, settings.home / "cache" / "packages")
+    isolation = Isolation(settings.isolation.minimum, settings.isolation.memory_mib * 1024 * 1024)
+    cache = settings.home / "cache" / "packages"
+    catalog = Catalog(
+        store, bundled("plugins"), settings.packages.path, cache, isolation=isolation, trusted=trusted
+    )
+    stack.push_async_callback(catalog.close)
     return Parts(settings, client, store, catalog, slots, network)
 
 

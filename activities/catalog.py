@@ -9,18 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from activities.plugins.child.code import IsolatedCode, Isolation
+from activities.plugins.child.pool import Children
 from activities.plugins.code import PackageCode
-from activities.plugins.loader import forget_code, load_package_code
+from activities.plugins.loader import code_files, forget_code, load_code
 from kernel.agent.messages import ToolSpec
 from kernel.catalog import BUILTIN_DATA_TOOLS, builtin_spec, tool_names
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import Loaded, Package, Runtime, load_package, unanswerable
-from store import package_files, packages
+from kernel.policy import admits, not_admitted
+from store import grants, package_files, packages
 from store.connection import Connection
 from store.engine import Store
 
@@ -38,7 +41,13 @@ class Source:
     digest: str
     package: Package
     files: Mapping[str, bytes]
+    folder: Path
     bundled: bool
+
+    @property
+    def has_code(self) -> bool:
+        """Whether there is anything to run."""
+        return code_files(self.package).any
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class LivePackage:
 
     digest: str
     package: Package
-    code: PackageCode
+    code: PackageCode | IsolatedCode
     _offered: dict[str, tuple[ToolSpec, ...]] = field(default_factory=dict)
 
     @property
@@ -87,19 +96,32 @@ class Catalog:
     """Finds, stores and loads packages.
 
     Args:
-        bundled: folder of the bundled packages; their code is trusted.
-        folders: further folders of packages.
+        bundled: folder of the bundled packages; their code runs in this process.
+        folders: further folders of packages; their code runs in child processes, once it is approved.
         cache: where content of digests is laid out to be imported.
+        isolation: how the child processes are confined.
+        trusted: folders whose packages are trusted as the bundled ones are.
         kept: how many packages stay loaded; the one that was not asked for the longest goes first.
     """
 
     def __init__(
-        self, store: Store, bundled: Path, folders: Sequence[Path], cache: Path, *, kept: int = _KEPT
+        self,
+        store: Store,
+        bundled: Path,
+        folders: Sequence[Path],
+        cache: Path,
+        *,
+        isolation: Isolation | None = None,
+        trusted: Sequence[Path] = (),
+        kept: int = _KEPT,
     ) -> None:
         self._store = store
         self._bundled = bundled
+        self._trusted = (bundled, *trusted)
         self._folders = tuple(folders)
         self._cache = cache
+        self._isolation = isolation or Isolation()
+        self._children = Children()
         self._kept = kept
         self._live: OrderedDict[_Key, LivePackage] = OrderedDict()
         self._loading: dict[_Key, asyncio.Future[LivePackage]] = {}
@@ -122,35 +144,61 @@ class Catalog:
         """Why a package of this name cannot be loaded; empty when no folder has that name."""
         if Path(name).name != name:  # a client's word must not lead out of the folders
             return ""
-        for root in (self._bundled, *self._folders):
+        for root in (*self._trusted, *self._folders):
             if (root / name / "PLUGIN.md").exists():
                 loaded = _parse(root / name, package_files.read_folder(root / name))
                 return "\n".join(problem.render() for problem in loaded.errors)
         return ""
 
+    async def approved(self, sources: Collection[Source], session_id: str) -> frozenset[str]:
+        """The digests of these packages whose code a session may run."""
+        asked = [source for source in sources if source.has_code and not source.bundled]
+        subjects = {source.digest: {source.digest, grants.followed(source.folder)} for source in asked}
+        async with self._store.read() as conn:
+            given = await grants.in_force(conn, set().union(*subjects.values()), session_id)
+        return frozenset(
+            source.digest
+            for source in sources
+            if admits(
+                bundled=source.bundled,
+                has_code=source.has_code,
+                granted=bool(subjects.get(source.digest, set()) & given),
+            )
+        )
+
     async def try_code(self, source: Source) -> None:
         """Load a package's code before it is activated, so that a session is not made on what cannot run.
 
         Raises:
-            TurnwrightError: `package.load-failed`, with file and line; `package.unsupported-feature` for a
-                function that may call a tool which needs approval.
+            TurnwrightError: `package.load-failed`, with file and line; `package.isolation`;
+                `package.unsupported-feature` for a function that may call a tool which needs approval.
         """
         key = source.package.id, source.digest
         live = self._known(key) or await self._once(
-            key, lambda: self._keep(source.digest, source.package, source.files)
+            key, lambda: self._keep(source.digest, source.package, source.files, bundled=source.bundled)
         )
         if found := unanswerable(live.package, live.gated):
             message = "; ".join(f"package {live.package.id!r}: {problem.render()}" for problem in found)
             raise TurnwrightError(Code.PACKAGE_UNSUPPORTED, message)
 
-    async def freeze(self, conn: Connection, source: Source) -> dict[str, str]:
-        """Store a package's content; returns its `{package_id, digest, version}`."""
-        package = source.package
-        if not source.bundled:
-            _log.warning("package %s is not bundled: its code runs inside the worker process", package.id)
+    async def freeze(self, conn: Connection, source: Source, session_id: str) -> dict[str, str]:
+        """Store a package's content; returns its `{package_id, digest, version}`.
+
+        What a followed folder holds now stays approved when the folder has gone on, and a bundled package
+        when the product has: runs that started with it finish with it.
+        """
+        package, given = source.package, {"subject": source.digest, "package_id": source.package.id}
         if await packages.get(conn, source.digest) is None:
             await packages.put(conn, package.id, package.version, source.files)
+        if source.bundled:
+            await grants.give_once(conn, **given, granted_by="the product")
+        elif source.has_code and not await grants.in_force(conn, {source.digest}, session_id):
+            await grants.give_once(conn, **given, session_id=session_id, granted_by="a followed folder")
         return {"package_id": package.id, "digest": source.digest, "version": package.version}
+
+    async def close(self) -> None:
+        """End every child process."""
+        await self._children.close()
 
     async def live(self, package_id: str, digest: str) -> LivePackage:
         """The package of a digest, from memory or from the store.
@@ -179,27 +227,52 @@ class Catalog:
         loaded = await asyncio.to_thread(load_package, files, name=package_id)
         if loaded.package is None:
             raise _invalid(package_id, loaded)
-        return await self._keep(digest, loaded.package, files)
+        bundled = await asyncio.to_thread(self._is_bundled, package_id, digest)
+        return await self._keep(digest, loaded.package, files, bundled=bundled)
 
-    async def _keep(self, digest: str, package: Package, files: Mapping[str, bytes]) -> LivePackage:
+    async def _keep(
+        self, digest: str, package: Package, files: Mapping[str, bytes], *, bundled: bool
+    ) -> LivePackage:
         folder = await asyncio.to_thread(package_files.materialise, files, digest, self._cache)
         try:
-            code = await asyncio.to_thread(load_package_code, folder, package, digest=digest)
+            code = await self._code(folder, digest, package, bundled=bundled)
         except TurnwrightError as error:
             where = f"{package.id}/{error.where}" if error.where else package.id
             raise TurnwrightError(error.code, error.message, where=where, accepted=error.accepted) from error
         live = self._live[package.id, digest] = LivePackage(digest, package, code)
         while len(self._live) > self._kept:
             evicted, _ = self._live.popitem(last=False)
+            self._children.end(*evicted)
             await asyncio.to_thread(forget_code, *evicted)  # its lock is held while code loads
         return live
+
+    async def _code(
+        self, folder: Path, digest: str, package: Package, *, bundled: bool
+    ) -> PackageCode | IsolatedCode:
+        files = code_files(package)
+        if bundled or not files.any:
+            return await asyncio.to_thread(load_code, folder, files, digest=digest)
+
+        async def admit(session_id: str) -> None:
+            async with self._store.read() as conn:
+                if not await grants.in_force(conn, {digest}, session_id):
+                    raise not_admitted(package.id, session_id)
+
+        return await IsolatedCode.load(
+            folder, files, digest=digest, children=self._children, admit=admit, isolation=self._isolation
+        )
+
+    def _is_bundled(self, package_id: str, digest: str) -> bool:
+        """Whether the product holds this very content; of an earlier version only the digest remains."""
+        folders = [path for root in self._trusted for path in _packages_in(root) if path.name == package_id]
+        return any(package_files.digest(package_files.read_folder(path).files) == digest for path in folders)
 
     def _scan(self) -> dict[str, Source]:
         found: dict[str, Source] = {}
         known, self._parsed = self._parsed, {}
-        for root in (self._bundled, *self._folders):
+        for root in (*self._trusted, *self._folders):
             for path in _packages_in(root):
-                source = self._source(path, known, bundled=root == self._bundled)
+                source = self._source(path, known, bundled=root in self._trusted)
                 if source:
                     found.setdefault(source.package.id, source)
         return found
@@ -218,7 +291,7 @@ class Catalog:
                 "package %s is left out: %s", path.name, "; ".join(p.render() for p in loaded.errors)
             )
             return None
-        return Source(digest, loaded.package, folder.files, bundled)
+        return Source(digest, loaded.package, folder.files, path, bundled)
 
 
 def _packages_in(root: Path) -> list[Path]:

@@ -14,6 +14,7 @@ from activities.generations import frozen
 from activities.heartbeat import beating
 from kernel.catalog import activate
 from kernel.errors import Code, TurnwrightError
+from kernel.policy import not_admitted
 from kernel.wire import names
 from kernel.wire import session as wire
 from kernel.wire.base import outline
@@ -54,7 +55,11 @@ class SessionActivities:
             check_id(request.session_id, "session_id")
             async with self._store.read() as conn:
                 existing = await sessions.get(conn, request.session_id)
-            chosen = await self._choose(request.packages) if _is_to_choose(existing, request) else None
+            chosen = (
+                await self._choose(request.session_id, request.packages)
+                if _is_to_choose(existing, request)
+                else None
+            )
             async with self._store.write() as conn:
                 session = await (
                     self._renewed(conn, request, chosen)
@@ -77,7 +82,7 @@ class SessionActivities:
             try:
                 self._check_bindings(request.configure.bindings or {})
                 if request.configure.packages is not None:
-                    chosen = await self._choose(request.configure.packages)
+                    chosen = await self._choose(request.session_id, request.configure.packages)
             except TurnwrightError as error:
                 refused = Failure(code=error.code, message=outline(error.account))
             async with self._store.write() as conn:
@@ -190,7 +195,7 @@ class SessionActivities:
             session_id=request.session_id,
             incarnation=request.incarnation,
             packages=request.packages,
-            active=[await self._catalog.freeze(conn, source) for source in chosen],
+            active=[await self._catalog.freeze(conn, source, request.session_id) for source in chosen],
             locale=request.locale,
             phase="playing",
         )
@@ -217,7 +222,7 @@ class SessionActivities:
         changes |= {"incarnation": request.incarnation, "status": "active", "revision": 0}
         return await sessions.update(conn, request.session_id, **changes)
 
-    async def _choose(self, requested: Sequence[str] | None) -> list[Source]:
+    async def _choose(self, session_id: str, requested: Sequence[str] | None) -> list[Source]:
         """The packages to activate, read and judged outside any transaction."""
         sources = await self._catalog.sources()
         wanted = self._catalog.bundled_ids() if requested is None else requested
@@ -226,7 +231,10 @@ class SessionActivities:
                 raise TurnwrightError(Code.PACKAGE_INVALID, problems, where=name)
         active = activate(wanted, {name: source.package for name, source in sources.items()})
         chosen = [sources[package.id] for package in active]
+        approved = await self._catalog.approved(chosen, session_id)
         for source in chosen:
+            if source.digest not in approved:
+                raise not_admitted(source.package.id)
             await self._catalog.try_code(source)
         return chosen
 
@@ -246,7 +254,9 @@ class SessionActivities:
         changes: dict[str, Any] = {}
         if chosen is not None:
             changes["packages"] = list(configure.packages or ())
-            changes["active"] = [await self._catalog.freeze(conn, source) for source in chosen]
+            changes["active"] = [
+                await self._catalog.freeze(conn, source, session.session_id) for source in chosen
+            ]
         if configure.bindings is not None:
             changes["bindings"] = {**session.bindings, **configure.bindings}
         if configure.locale is not None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import platform
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -21,8 +24,10 @@ from temporalio.exceptions import TemporalError
 
 from client import failures, running, show, stack, validation, watchdog
 from client.history import History
+from client.processes import ROOT
 from client.validation import Checked
 from kernel.errors import TurnwrightError
+from kernel.policy import LEVELS, suffices
 from kernel.wire import names
 from kernel.wire.endpoints import key_problem, shown_url
 from link.attributes import creation_command
@@ -60,7 +65,7 @@ async def examine(settings: Settings) -> list[Finding]:
     """Look at everything; what cannot be looked at is a finding too."""
     checked = [validation.check(folder) for folder in _package_folders(settings)]
     found = [*installed(), configuration(settings), await _store(settings), *_packages(settings, checked)]
-    found += await _played(settings, checked)
+    found += [await _isolation(settings), *await _played(settings, checked)]
     found += await _slots(settings)
     try:
         client = await connect(settings)
@@ -241,6 +246,29 @@ def _packages(settings: Settings, checked: Sequence[Checked]) -> list[Finding]:
         if not folder.is_dir()
     ]
     return [Finding("packages", "ok", ", ".join(good) or "none found"), *bad, *missing]
+
+
+async def _isolation(settings: Settings) -> Finding:
+    """How far package code is kept apart on this machine, as a process finds that tries."""
+    command = [sys.executable, "-m", "activities.plugins.child.probe"]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    probe = await asyncio.create_subprocess_exec(*command, env=environ, stdout=PIPE, stderr=PIPE)
+    told, broken = await probe.communicate()
+    if probe.returncode:
+        why = broken.decode(errors="replace").strip().rpartition("\n")[2][:200]
+        return Finding("isolation", "wrong", f"it cannot be found out: {why}")
+    found = json.loads(told)
+    minimum, level = settings.isolation.minimum, found["level"]
+    gone = "; ".join(f"not in force: {layer} ({why})" for layer, why in found["missing"].items())
+    message = f"code of packages that are not bundled runs at the level {level}" + (
+        f"; {gone}" if gone else ""
+    )
+    if not suffices(level, minimum):
+        todo = (
+            f"a system that offers {minimum!r}, or a lower isolation.minimum: until then it runs nowhere here"
+        )
+        return Finding("isolation", "wrong", message, todo)
+    return Finding("isolation", "ok" if level == LEVELS[-1] else "note", message)
 
 
 async def _played(settings: Settings, checked: Sequence[Checked]) -> list[Finding]:

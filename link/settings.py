@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
 
 from kernel.errors import Code, TurnwrightError
+from kernel.policy import Level
 from kernel.wire import names
 from link.settings_environment import CONFIG_VARIABLE, HOME_VARIABLE, WHOLE_VARIABLE, overlay
 from link.settings_refusal import explain
@@ -66,6 +67,17 @@ class PackageSettings(Section):
     """Folders that packages are looked for in, besides the bundled ones."""
 
     path: tuple[Path, ...] = ()
+
+
+class IsolationSettings(Section):
+    """How the code of packages that are not bundled is kept apart: docs/isolation.md.
+
+    `minimum` is the level below which a worker refuses to run such code; `memory_mib` is the most of memory
+    that one of its processes may map.
+    """
+
+    minimum: Level = "process"
+    memory_mib: Annotated[int, Strict(), Field(ge=256)] = 1024
 
 
 class EncryptionSettings(Section):
@@ -156,6 +168,7 @@ class Settings(Section):
     temporal: TemporalSettings = Field(default_factory=TemporalSettings)
     store: StoreSettings = Field(default_factory=StoreSettings)
     packages: PackageSettings = Field(default_factory=PackageSettings)
+    isolation: IsolationSettings = Field(default_factory=IsolationSettings)
     slots: dict[str, dict[str, Any]] = Field(default_factory=dict)
     encryption: EncryptionSettings = Field(default_factory=EncryptionSettings)
     deployment: DeploymentSettings = Field(default_factory=DeploymentSettings)

@@ -59,6 +59,15 @@ async def give(
     await rows.upsert(conn, grants, {**values, **granted})
 
 
+async def give_once(
+    conn: Connection, *, subject: str, package_id: str, session_id: str = EVERYWHERE, granted_by: str
+) -> None:
+    """Grant what is not granted yet; what was revoked stays revoked."""
+    values = {"subject": subject, "session_id": session_id, "package_id": package_id}
+    granted = {"granted_by": granted_by, "granted_at": rows.moment(None), "revoked_at": None}
+    await rows.insert_if_absent(conn, grants, {**values, **granted})
+
+
 async def revoke(
     conn: Connection, package_id: str, *, session_id: str | None = None, now: float | None = None
 ) -> int:

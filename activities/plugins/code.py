@@ -31,6 +31,11 @@ class CodeFiles:
     entry: str | None = None
     contributes: Contributes = field(default_factory=Contributes)
 
+    @property
+    def any(self) -> bool:
+        """Whether there is any code."""
+        return bool(self.handlers or self.guards or self.entry)
+
 
 @dataclass(frozen=True)
 class PackageCode:

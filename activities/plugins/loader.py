@@ -27,11 +27,6 @@ _loaded: dict[tuple[str, str], PackageCode] = {}
 _lock = threading.Lock()
 
 
-def load_package_code(folder: Path, package: Package, *, digest: str) -> PackageCode:
-    """Load the code of a package that was read; see `load_code`."""
-    return load_code(folder, code_files(package), digest=digest)
-
-
 def code_files(package: Package) -> CodeFiles:
     """What of a package is code."""
     return CodeFiles(
@@ -73,7 +68,7 @@ def _root(package: str, digest: str) -> str:
 
 
 def _load(folder: Path, files: CodeFiles, digest: str, *, foreign: bool) -> PackageCode:
-    if not (files.handlers or files.guards or files.entry):
+    if not files.any:
         check_entry(files, nothing := Registered())
         return PackageCode(files.package, digest, folder, {}, nothing)
     check_imports(folder, foreign=foreign)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -38,7 +37,6 @@ async def new(
     """Create a session and wait until it is open. Without --package: every bundled package."""
     async with connected() as client:
         view = await client.new_session(session, package or None, locale)
-        _warn_of(package)
         if as_json:
             output.print_json(view)
         else:
@@ -116,7 +114,6 @@ async def set_(
     bindings = dict(_binding(text) for text in bind) if bind else None
     async with connected() as client:
         revision = await client.configure(session, packages=package or None, bindings=bindings, locale=locale)
-    _warn_of(package)
     if as_json:
         output.print_json({"revision": revision, "in_force": revision is not None})
     elif revision is None:
@@ -238,17 +235,6 @@ async def _control(session: str, action: Literal["pause", "resume", "end"], as_j
         state = "ends" if receipt.ending else f"is {receipt.status}"
         output.stdout().print(f"session {session} {state}", markup=False)
     return None
-
-
-def _warn_of(packages: Sequence[str] | None) -> None:
-    """Say on stderr which of the packages asked for run unguarded."""
-    from client import validation
-    from link.bundled import bundled
-
-    trusted = {folder.name for folder in validation.packages_in(bundled("plugins"))}
-    for name in sorted(set(packages or ()) - trusted):
-        message = f"warning: package {name} is not bundled: its code runs inside the worker process"
-        output.stderr().print(message, markup=False)
 
 
 def _binding(text: str) -> tuple[str, str]:

@@ -25,14 +25,14 @@ def catalog(store: Store, tmp_path: Path, *head: str) -> Catalog:
     files = function("return None")
     files = {**files, "handler.py": "\n".join([*head, files["handler.py"]])}
     write_packages(tmp_path / "packages", {"work": files})
-    return Catalog(store, tmp_path / "bundled", [tmp_path / "packages"], tmp_path / "cache")
+    return Catalog(store, tmp_path / "packages", [], tmp_path / "cache")
 
 
 async def frozen(packages: Catalog, store: Store) -> str:
     """The digest of `work`, stored."""
     source = (await packages.sources())["work"]
     async with store.write() as conn:
-        return (await packages.freeze(conn, source))["digest"]
+        return (await packages.freeze(conn, source, "s1"))["digest"]
 
 
 def archives_read(store: Store) -> list[str]:
@@ -104,10 +104,10 @@ async def test_what_was_not_asked_for_the_longest_is_unloaded_and_loads_again(
 ) -> None:
     ids = ["one", "two", "three"]
     write_packages(tmp_path / "packages", {name: function(f"return '{name}'") for name in ids})
-    here = Catalog(store, tmp_path / "bundled", [tmp_path / "packages"], tmp_path / "cache", kept=2)
+    here = Catalog(store, tmp_path / "packages", [], tmp_path / "cache", kept=2)
     sources = await here.sources()
     async with store.write() as conn:
-        digests = {name: (await here.freeze(conn, sources[name]))["digest"] for name in ids}
+        digests = {name: (await here.freeze(conn, sources[name], "s1"))["digest"] for name in ids}
 
     def loaded() -> set[str]:
         marks = {name: digests[name].removeprefix("sha256:") for name in ids}

@@ -198,7 +198,7 @@ def main() -> None:
     logging.basicConfig(level=os.environ.get("TURNWRIGHT_LOG_LEVEL", "INFO"), stream=sys.stderr)
     install_hooks()
     settings = load_settings()
-    asyncio.run(worker.run(settings, interceptors=(KillAt(settings.home),)))
+    asyncio.run(worker.run(settings, (KillAt(settings.home),), settings.packages.path))
     leave(0)
 
 

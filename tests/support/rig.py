@@ -34,6 +34,7 @@ from tests.support.model_server import ModelServer
 from tests.support.temporal import link_settings
 
 ROOT = Path(__file__).parents[2]
+_WORKER = "tests.support.trusting_worker"
 Files = Mapping[str, str]
 """Files of one package by path from its root."""
 
@@ -131,6 +132,7 @@ async def rig(
     start_worker: bool = True,
     interceptors: tuple[Interceptor, ...] = (),
     api_key_env: str = "",
+    community: bool = False,
     **environ: str,
 ) -> AsyncIterator[Rig]:
     """Everything a turn needs, torn down at the end.
@@ -141,6 +143,8 @@ async def rig(
         url: a migrated database; a SQLite file of its own by default.
         start_worker: whether to poll in this process.
         api_key_env: the variable that holds the key of both slots.
+        community: whether the packages are what they are to everybody else: code that somebody has to
+            approve, and that runs in child processes. Else they are trusted, as bundled ones are.
         environ: further settings, `TURNWRIGHT_…`.
     """
     folder = tmp_path / "packages"
@@ -150,7 +154,7 @@ async def rig(
         settings = rig_settings(tmp_path, model.url, url, folder, api_key_env, **environ)
         if url is None:
             await migrate.upgrade(settings.store_url)
-        parts = await worker.assemble(settings, stack)
+        parts = await worker.assemble(settings, stack, () if community else [folder])
         built = Rig(settings, parts.client, parts.store, model, tmp_path, parts=parts)
         if start_worker:
             for one in worker.build_workers(parts, interceptors):
@@ -191,7 +195,7 @@ def worker_process(
     ready.unlink(missing_ok=True)
     with (home / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", environ.pop("MODULE", "worker"), *environ.pop("ARGUMENTS", "").split()],
+            [sys.executable, "-m", environ.pop("MODULE", _WORKER), *environ.pop("ARGUMENTS", "").split()],
             cwd=ROOT,
             env={**os.environ, **settings.to_env(), worker.READY_VARIABLE: str(ready), **environ},
             stdin=subprocess.DEVNULL,

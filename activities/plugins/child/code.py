@@ -18,6 +18,20 @@ from kernel.policy import Level
 Admit = Callable[[str], Awaitable[None]]
 """Raises when a session may not run the package (any more)."""
 
+
+@dataclass(frozen=True)
+class Isolation:
+    """How child processes are confined.
+
+    Attributes:
+        minimum: the level below which nothing runs.
+        memory_bytes: most of memory that one process may map.
+    """
+
+    minimum: Level = "process"
+    memory_bytes: int = 1024 * 1024 * 1024
+
+
 _CHECKED = {"tools", "services", "hooks", "extensions"}
 
 
@@ -42,8 +56,7 @@ class IsolatedCode:
         digest: str,
         children: Children,
         admit: Admit,
-        memory_bytes: int,
-        minimum: Level,
+        isolation: Isolation,
     ) -> IsolatedCode:
         """Load a package in a process of its own.
 
@@ -59,8 +72,8 @@ class IsolatedCode:
             guards=files.guards,
             entry=files.entry,
             contributes=declared.model_dump(mode="json", by_alias=True, exclude_unset=True, include=_CHECKED),
-            memory_bytes=memory_bytes,
-            minimum=minimum,
+            memory_bytes=isolation.memory_bytes,
+            minimum=isolation.minimum,
         )
         started = await children.load(start)
         tools = {tool.name: tool for tool in started.tools}

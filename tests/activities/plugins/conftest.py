@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from activities.plugins.child.code import IsolatedCode
+from activities.plugins.child.code import IsolatedCode, Isolation
 from activities.plugins.child.pool import Children
 from activities.plugins.child.process import Channel
 from activities.plugins.code import CodeFiles
 from tests.activities.plugins import packages
 
-MEMORY = 512 * 1024 * 1024
+ISOLATION = Isolation(memory_bytes=512 * 1024 * 1024)
 
 
 async def admitted(session_id: str) -> None:
@@ -41,8 +41,7 @@ async def isolated(children: Children, folder: Path, files: CodeFiles, digest: s
         digest=digest,
         children=children,
         admit=admitted,
-        memory_bytes=MEMORY,
-        minimum="process",
+        isolation=ISOLATION,
     )
 
 

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from activities.plugins.code import PackageCode
 from activities.plugins.host import invoke
-from activities.plugins.loader import load_package_code
+from activities.plugins.loader import code_files, load_code
 from activities.plugins.results import handler_result
 from kernel.manifest.load import load_package
 from kernel.manifest.loaded import Package
@@ -25,7 +25,7 @@ def bundled(name: str) -> tuple[Package, PackageCode]:
     }
     package = load_package(files, name=name).package
     assert package is not None
-    return package, load_package_code(folder, package, digest=f"sha256:bundled-{name}")
+    return package, load_code(folder, code_files(package), digest=f"sha256:bundled-{name}")
 
 
 def valid(schema: Any, value: Any) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from activities.plugins.code import PackageCode
 from activities.plugins.host import invoke
-from activities.plugins.loader import forget_code, load_package_code
+from activities.plugins.loader import code_files, forget_code, load_code
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest.contributes import ContributedTool
 from kernel.manifest.features import unsupported
