@@ -168,5 +168,5 @@ def _line() -> str:
     """The next line of stdin; empty at its end, and where there is none to read from."""
     try:
         return sys.stdin.readline() if sys.stdin else ""
-    except (OSError, ValueError):
+    except OSError:
         return ""
