@@ -184,5 +184,5 @@ def test_a_bundled_package_is_valid_supported_and_loads(name: str) -> None:
     assert loaded.problems == ()
     assert loaded.package is not None
     assert unsupported(loaded.package) == ()
-    code = load_package_code(folder, loaded.package, digest=f"sha256:bundled-{name}")
+    code = load_code(folder, code_files(loaded.package), digest=f"sha256:bundled-{name}")
     assert set(code.tools) == {tool.name for tool in loaded.package.tools}
