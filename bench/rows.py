@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bench import script
+from bench import packages, script
 from bench.measure import Clock, Sample, Series, interleaved, progress
 from bench.processes import Child
 from bench.product import BULK, NOTES, PROPOSALS, Session
@@ -107,6 +107,22 @@ def wide_plan(count: int) -> PlanInput:
     return PlanInput(logical_turn=1, runtimes=tuple(runtimes))
 
 
+async def child(stage: Stage, effort: Effort) -> list[Row]:
+    """A call to package code in a warm process of its own, beside the same call in the worker's process."""
+    children, away, here = await packages.calls(stage.home)
+
+    async def beyond() -> float:
+        return await away() - await here()
+
+    try:
+        name = "a call to package code"
+        ours, theirs = await interleaved([away, here], times=effort.others, warm=1, label=name)
+        extra = await _alone(f"{name}: the process", beyond, effort, limit=packages.CHILD_MS)
+    finally:
+        await children.close()
+    return [Row(name, "ms", ours, theirs), extra]
+
+
 async def delta(stage: Stage, effort: Effort) -> list[Row]:
     """From the player's words to the first word of the story at a reader in another process."""
     async with stage.store() as store:
@@ -187,6 +203,7 @@ ROWS: dict[str, Measure] = {
     "large": large,
     "crowd": crowd,
     "plan": plan,
+    "child": child,
     "delta": delta,
     "bulk": bulk,
     "stop": stop,

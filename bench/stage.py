@@ -18,8 +18,9 @@ from temporalio.client import Client
 from bench import handwritten
 from bench.handwritten import HandwrittenTurn, Turn
 from bench.processes import Child, child
-from bench.product import NOTES, Session, write_packages
+from bench.product import BULK, NOTES, Session, write_packages
 from bench.sizes import Size, size_of
+from client import grants
 from link.connect import connect
 from link.dev_server import start_dev_server
 from link.settings import Settings, load_settings
@@ -91,6 +92,7 @@ async def stage(home: Path) -> AsyncIterator[Stage]:
         model_url = await model.line()
         settings = _settings(home, server.address, model_url)
         await migrate.upgrade(settings.store_url)
+        await grants.approve(settings, str(home / "packages" / BULK), session_id=None, follow=False)
         worker = await stack.enter_async_context(_worker(settings, "worker"))
         ready = home / "handwritten.ready"
         other = await stack.enter_async_context(

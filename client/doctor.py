@@ -260,13 +260,9 @@ async def _isolation(settings: Settings) -> Finding:
     found = json.loads(told)
     minimum, level = settings.isolation.minimum, found["level"]
     gone = "; ".join(f"not in force: {layer} ({why})" for layer, why in found["missing"].items())
-    message = f"code of packages that are not bundled runs at the level {level}" + (
-        f"; {gone}" if gone else ""
-    )
+    message = "; ".join(filter(None, [f"code of packages that are not bundled runs {level}", gone]))
     if not suffices(level, minimum):
-        todo = (
-            f"a system that offers {minimum!r}, or a lower isolation.minimum: until then it runs nowhere here"
-        )
+        todo = f"a system that offers {minimum!r}, or a lower isolation.minimum; until then none of it runs"
         return Finding("isolation", "wrong", message, todo)
     return Finding("isolation", "ok" if level == LEVELS[-1] else "note", message)
 

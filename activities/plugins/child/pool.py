@@ -33,6 +33,7 @@ class Children:
         self._children: dict[_Key, Child] = {}
         self._starting: dict[_Key, asyncio.Future[None]] = {}
         self._clocks: dict[_Key, asyncio.TimerHandle] = {}
+        self._next: asyncio.Future[Child] | None = None
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -40,7 +41,7 @@ class Children:
         """Load a package in a process without a session; says what it registered.
 
         Raises:
-            TurnwrightError: what `Child.start` raises.
+            TurnwrightError: what `Child.begin` raises.
         """
         return (await self._child((start.package, start.digest, ""), start)).started
 
@@ -48,7 +49,7 @@ class Children:
         """A channel to the package for one invocation of a session.
 
         Raises:
-            TurnwrightError: what `Child.start` raises.
+            TurnwrightError: what `Child.begin` raises.
         """
         key = (start.package, start.digest, session_id)
         self._adopt(key)
@@ -64,6 +65,8 @@ class Children:
         self._closed = True
         for key in list(self._children):
             self._let_go(key)
+        if self._next:
+            await _stopped(await self._next)
         await asyncio.gather(*self._ending)
 
     def _adopt(self, key: _Key) -> None:
@@ -85,11 +88,20 @@ class Children:
 
     async def _begin(self, key: _Key, start: Start) -> None:
         self._make_room()
-        child = await Child.start(start)
+        child = await self._fresh()
+        await child.begin(start)
         if self._closed:
             await child.stop()
             raise failed(start.package, "the worker is stopping")
         self._children[key] = child
+
+    async def _fresh(self) -> Child:
+        """A process without a package; the next one is started already."""
+        ready, self._next = self._next or asyncio.ensure_future(Child.spawn()), None
+        child = await ready
+        if self._next is None and not self._closed:
+            self._next = asyncio.ensure_future(Child.spawn())
+        return child if child.alive else await Child.spawn()
 
     def _begun(self, key: _Key, task: asyncio.Future[None]) -> None:
         self._starting.pop(key, None)

@@ -54,28 +54,24 @@ class _End:
 
 
 class Child:
-    """A running process with one package loaded; made by `start`."""
+    """A running process for one package; made by `spawn`, of use after `begin`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, start: Start) -> None:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self.started = Started(level="process")
         self._process = process
-        self._package = start.package
+        self._package = ""
         self._to_code, self._from_code = process.stdin, process.stdout
         self._open: dict[int, Channel] = {}
         self._number = 0
         self._ended: _End | None = None
-        self._tasks = [asyncio.create_task(self._listen(process.stderr))]
         self._heard: deque[str] = deque(maxlen=8)
+        self._tasks = [asyncio.create_task(self._listen(process.stderr))]
 
     @classmethod
-    async def start(cls, start: Start) -> Self:
-        """Start a process and load the package in it.
-
-        Raises:
-            TurnwrightError: `package.load-failed`, `package.isolation`, or what loading raises.
-        """
+    async def spawn(cls) -> Self:
+        """Start a process that knows of no package yet: most of a start is Python's own."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-I", "-B", "-c", _MAIN, str(ROOT), str(os.getpid())),
@@ -87,23 +83,30 @@ class Child:
             cwd="/",
             start_new_session=True,  # a Ctrl-C at the terminal is the worker's to hear
         )
-        child = cls(process, start)
+        return cls(process)
+
+    async def begin(self, start: Start) -> None:
+        """Load the package in it; a process that could not is gone.
+
+        Raises:
+            TurnwrightError: `package.load-failed`, `package.isolation`, or what loading raises.
+        """
+        self._package = start.package
         try:
             async with asyncio.timeout(START_S):
-                child.started = await child._begin(start)
+                self.started = await self._begin(start)
         except TimeoutError:
-            child.kill("it took too long to start")
+            await self._give_up()
             raise failed(start.package, f"the package did not start within {START_S:g} s") from None
         except BaseException:
-            child.kill("it did not start")
+            await self._give_up()
             raise
-        child._tasks.append(asyncio.create_task(child._read()))
-        return child
+        self._tasks.append(asyncio.create_task(self._read()))
 
     @property
     def alive(self) -> bool:
         """Whether it takes invocations."""
-        return self._ended is None
+        return self._ended is None and self._process.returncode is None
 
     @property
     def busy(self) -> bool:
@@ -151,6 +154,10 @@ class Child:
         await self._process.wait()
         await asyncio.gather(*self._tasks, return_exceptions=True)  # the pipes end with the process
         self._to_code.close()
+
+    async def _give_up(self) -> None:
+        self.kill("it did not start")
+        await self.stop()
 
     async def _begin(self, start: Start) -> Started:
         self._to_code.write(line(0, start.model_dump_json()))
