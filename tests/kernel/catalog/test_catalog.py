@@ -1,96 +1,12 @@
-"""Activation, and what the scheduler and the loop are told of a package."""
+"""What the scheduler and the loop are told of a package."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
-from kernel.catalog import BUILTIN_DATA_TOOLS, activate, builtin_spec, plan_input
-from kernel.errors import Code, TurnwrightError
-from kernel.manifest import SUPPORTED_BUILTIN_TOOLS, Package, load_package
-
-STORY = (
-    "schedule: { stage: narrative }\n  io: { visibility: story, output: { contract: narrative-engine@2 } }"
-)
-EMPTY = b'{"type": "object"}'
-
-
-def package(name: str, runtime: str = "", root: str = "", body: str = "Go.", **files: bytes) -> Package:
-    inline = f"runtime:\n  {runtime}\n" if runtime else ""
-    manifest = f"---\ndescription: x\n{root}{inline}---\n{body}\n".encode()
-    loaded = load_package({"PLUGIN.md": manifest, **files}, name=name)
-    assert loaded.package is not None, loaded.problems
-    return loaded.package
-
-
-def known(*packages: Package) -> Mapping[str, Package]:
-    return {one.id: one for one in packages}
-
-
-def code(requested: list[str], *packages: Package) -> Code:
-    with pytest.raises(TurnwrightError) as refused:
-        activate(requested, known(*packages))
-    return refused.value.code
-
-
-def test_active_packages_come_by_id() -> None:
-    tale, dice = package("tale", STORY), package("dice")
-    assert activate(["tale", "dice", "tale"], known(tale, dice)) == (dice, tale)
-
-
-def test_an_unknown_package_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(TurnwrightError) as refused:
-        activate(["nope"], known(package("tale", STORY)))
-    assert (refused.value.code, refused.value.accepted) == (Code.PACKAGE_UNKNOWN, "tale")
-
-
-def test_a_required_contract_needs_an_active_provider() -> None:
-    needy = package("needy", root="requires: [narrative-engine@2]\n")
-    assert code(["needy"], needy, package("tale", STORY)) == Code.ACTIVATION_MISSING_PROVIDER
-    assert len(activate(["needy", "tale"], known(needy, package("tale", STORY)))) == 2
-
-
-def test_two_stories_conflicts_and_topics_are_refused() -> None:
-    one, two = package("one", STORY), package("two", STORY)
-    assert code(["one", "two"], one, two) == Code.ACTIVATION_TWO_STORIES
-    rival = package("rival", root="conflicts: [one]\n")
-    assert code(["one", "rival"], one, rival) == Code.ACTIVATION_CONFLICT
-    topic = "contributes:\n  events: [{ topic: bell.rang, description: x }]\n"
-    assert code(["a", "b"], package("a", root=topic), package("b", root=topic)) == Code.ACTIVATION_EVENT_TOPIC
-
-
-def test_several_providers_of_a_required_input_are_refused() -> None:
-    handler = {"handler.py": b"async def handler(ctx): ...\n"}
-    gives = "schedule: { stage: pre-turn }\n  io: { output: { contract: a.b@1 } }\n  function: {}"
-    bound = "{ inputs: { x: { from: { contract: a.b@1 }%s } } }"
-    takes = f"schedule: {{ stage: post-turn }}\n  function: {{}}\n  io: {bound}"
-    one, two = package("one", gives, **handler), package("two", gives, **handler)
-    needy, easy = (
-        package("needy", takes % "", **handler),
-        package("easy", takes % ", required: false", **handler),
-    )
-    assert code(["one", "two", "needy"], one, two, needy) == Code.ACTIVATION_AMBIGUOUS_PROVIDER
-    assert len(activate(["one", "needy"], known(one, needy))) == 2
-    assert len(activate(["one", "two", "easy"], known(one, two, easy))) == 3
-
-
-def test_what_this_version_does_not_run_is_refused_by_name() -> None:
-    late = package("late", "schedule: { stage: setup }")
-    with pytest.raises(TurnwrightError) as refused:
-        activate(["late"], known(late))
-    assert refused.value.code == Code.PACKAGE_UNSUPPORTED
-    assert "late" in str(refused.value)
-    templated = package("words", STORY, body="Use {{ world.lore }}.")
-    assert code(["words"], templated) == Code.PACKAGE_UNSUPPORTED
-
-
-def test_every_problem_is_in_the_message() -> None:
-    needy = package("needy", root="requires: [x.y@1, x.z@1]\n")
-    with pytest.raises(TurnwrightError) as refused:
-        activate(["needy"], known(needy))
-    assert "x.y@1" in refused.value.message
-    assert "x.z@1" in refused.value.message
+from kernel.catalog import BUILTIN_DATA_TOOLS, builtin_spec, plan_input
+from kernel.manifest import SUPPORTED_BUILTIN_TOOLS
+from tests.kernel.catalog.packages import EMPTY, STORY, package
 
 
 def test_a_plan_writes_only_what_differs_from_the_default() -> None:
