@@ -35,6 +35,7 @@ if sys.platform != "win32":
 from activities.agents import AgentActivities
 from activities.catalog import Catalog
 from activities.commits import CommitActivities
+from activities.configuring import Configuring
 from activities.functions import FunctionActivities
 from activities.generations import Generations
 from activities.jobs import JobActivities
@@ -58,6 +59,7 @@ from link.exit import leave
 from link.interceptors import WireInterceptor
 from link.queries import QueriesLast
 from link.settings import Settings, load_settings
+from store.contents import contents
 from store.engine import Store
 from workflows.agent import AgentWorkflow
 from workflows.job import JobWorkflow
@@ -165,7 +167,12 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Parts:
     stack.push_async_callback(network.close)
     client = await connect(settings)
     await ensure_attributes(client)
-    catalog = Catalog(store, bundled("plugins"), settings.packages.path, settings.home / "cache" / "packages")
+    catalog = Catalog(
+        contents(store, settings.packages.store),
+        bundled("plugins"),
+        settings.packages.path,
+        settings.home / "cache" / "packages",
+    )
     return Parts(settings, client, store, catalog, slots, network)
 
 
@@ -205,7 +212,8 @@ def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
     generations, transcripts = Generations(store, parts.catalog), Transcripts()
     models = ModelCalls(store, parts.slots, WIRES)
     turns_queue = names.turns_queue(settings.temporal.queue) if settings.deployment.name else None
-    sessions = SessionActivities(store, parts.catalog, turns_queue=turns_queue, slots=sorted(parts.slots))
+    configuring = Configuring(store, parts.catalog, parts.slots)
+    sessions = SessionActivities(store, configuring, turns_queue=turns_queue)
     turns = TurnActivities(store, generations, approval_deadline_ms=settings.approvals.deadline_s * 1000)
     commits = CommitActivities(store, generations)
     leaf = [

@@ -20,9 +20,8 @@ from kernel.agent.messages import ToolSpec
 from kernel.catalog import BUILTIN_DATA_TOOLS, builtin_spec, tool_names
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import Loaded, Package, Runtime, load_package, unanswerable
-from store import package_files, packages
-from store.connection import Connection
-from store.engine import Store
+from store import package_files
+from store.contents import PackageContents
 
 _KEPT = 256
 _Key = tuple[str, str]
@@ -87,6 +86,7 @@ class Catalog:
     """Finds, stores and loads packages.
 
     Args:
+        contents: where the content of digests is kept.
         bundled: folder of the bundled packages; their code is trusted.
         folders: further folders of packages.
         cache: where content of digests is laid out to be imported.
@@ -94,9 +94,15 @@ class Catalog:
     """
 
     def __init__(
-        self, store: Store, bundled: Path, folders: Sequence[Path], cache: Path, *, kept: int = _KEPT
+        self,
+        contents: PackageContents,
+        bundled: Path,
+        folders: Sequence[Path],
+        cache: Path,
+        *,
+        kept: int = _KEPT,
     ) -> None:
-        self._store = store
+        self._contents = contents
         self._bundled = bundled
         self._folders = tuple(folders)
         self._cache = cache
@@ -143,13 +149,12 @@ class Catalog:
             message = "; ".join(f"package {live.package.id!r}: {problem.render()}" for problem in found)
             raise TurnwrightError(Code.PACKAGE_UNSUPPORTED, message)
 
-    async def freeze(self, conn: Connection, source: Source) -> dict[str, str]:
+    async def freeze(self, source: Source) -> dict[str, str]:
         """Store a package's content; returns its `{package_id, digest, version}`."""
         package = source.package
         if not source.bundled:
             _log.warning("package %s is not bundled: its code runs inside the worker process", package.id)
-        if await packages.get(conn, source.digest) is None:
-            await packages.put(conn, package.id, package.version, source.files)
+        await self._contents.put(package.id, package.version, source.files)
         return {"package_id": package.id, "digest": source.digest, "version": package.version}
 
     async def live(self, package_id: str, digest: str) -> LivePackage:
@@ -174,8 +179,7 @@ class Catalog:
         return await asyncio.shield(self._loading[key])
 
     async def _load(self, package_id: str, digest: str) -> LivePackage:
-        async with self._store.read() as conn:
-            files = await packages.load(conn, digest)
+        files = await self._contents.load(digest)
         loaded = await asyncio.to_thread(load_package, files, name=package_id)
         if loaded.package is None:
             raise _invalid(package_id, loaded)

@@ -6,12 +6,17 @@ import pytest
 
 from kernel.catalog import BUILTIN_DATA_TOOLS, builtin_spec, plan_input
 from kernel.manifest import SUPPORTED_BUILTIN_TOOLS
-from tests.kernel.catalog.packages import EMPTY, STORY, package
+from tests.kernel.catalog.packages import EMPTY, HANDLER, STORY, package
 
 
 def test_a_plan_writes_only_what_differs_from_the_default() -> None:
     plan = plan_input(
-        [package("tale", STORY)], logical_turn=1, gated={}, bindings={}, approval_deadline_ms=86_400_000
+        [package("tale", STORY)],
+        logical_turn=1,
+        gated={},
+        bindings={},
+        choices={},
+        approval_deadline_ms=86_400_000,
     )
     assert plan.model_dump(mode="json", exclude_unset=True) == {
         "logical_turn": 1,
@@ -41,6 +46,7 @@ def test_a_plan_follows_bindings_gates_and_manual_runs() -> None:
         logical_turn=2,
         gated={"tale": frozenset({"mark"})},
         bindings={"story": "big"},
+        choices={},
         approval_deadline_ms=5_000,
         manual="tale",
     )
@@ -59,14 +65,35 @@ def test_a_function_plan_has_edges_effects_and_times() -> None:
         "  function: { timeoutMs: 5000 }\n"
         "  effects: { reads: ['state:*'], writes: ['plugin-data:self:n'], parallelSafe: true }"
     )
-    made = package("made", runtime, **{"handler.py": b"async def handler(ctx): ...\n"})
-    plan = plan_input([made], logical_turn=1, gated={}, bindings={}, approval_deadline_ms=1).runtimes[0]
+    made = package("made", runtime, **HANDLER)
+    plan = plan_input(
+        [made], logical_turn=1, gated={}, bindings={}, choices={}, approval_deadline_ms=1
+    ).runtimes[0]
     assert plan.needs[0].contract == "a.b@1"
     assert plan.after[0].cardinality == "all"
     assert not plan.inputs["s"].required
     assert (plan.every, plan.timeout_ms, plan.parallel_safe, plan.declares_effects) == (2, 5_000, True, True)
     assert plan.detached is not None
     assert plan.detached.settle
+
+
+def test_a_link_to_one_provider_names_the_chosen_package() -> None:
+    gives = "schedule: { stage: pre-turn }\n  io: { output: { contract: a.b@1 } }\n  function: {}"
+    takes = (
+        "schedule: { stage: post-turn, needs: [a.b@1], after: [{ contract: a.b@1, cardinality: all }] }\n"
+        "  function: {}\n  io: { inputs: { x: { from: { contract: a.b@1 } } } }"
+    )
+    packages = [package(name, gives, **HANDLER) for name in ("one", "two")]
+    packages.append(package("takes", takes, **HANDLER))
+    choices = {"a.b@1": "two", "c.d@1": "one"}
+    plan = plan_input(
+        packages, logical_turn=1, gated={}, bindings={}, choices=choices, approval_deadline_ms=1
+    )
+    runtime = plan.runtimes[1]
+    assert runtime.runtime_id == "takes"
+    assert runtime.needs[0].provider == "two"
+    assert runtime.after[0].provider is None
+    assert runtime.inputs["x"].provider == "two"
 
 
 def test_the_data_tools_are_shaped_by_the_package() -> None:
