@@ -25,6 +25,7 @@ from temporalio.exceptions import TemporalError, WorkflowAlreadyStartedError
 
 from client import calls, failures, running, waiting, watchdog
 from client.checks import built, check_id, check_payload, check_text, placed
+from client.choices import SessionPackages, packages_of
 from client.history import History, TurnRecord
 from kernel.errors import Code, TurnwrightError
 from kernel.wire import names
@@ -165,6 +166,14 @@ class Turnwright:
                 for known in await self.history.sessions()
             ]
         return await self._listed()
+
+    async def packages(self, session_id: str) -> SessionPackages:
+        """What a session asks for and what it has, with reasons.
+
+        Raises:
+            TurnwrightError: `session.unknown`, `store.*`.
+        """
+        return packages_of(await self.history.session(check_id(session_id, "session")))
 
     async def configure(
         self,

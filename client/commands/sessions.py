@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from client import output
+from client.commands import choices
 from client.commands.connection import connected
 from client.commands.options import ActionId, AsJson, SessionId, Wait, parse_json
 from kernel.errors import Code, TurnwrightError
@@ -100,10 +101,20 @@ async def end(session: SessionId, as_json: AsJson = False) -> int | None:
     return await _control(session, "end", as_json)
 
 
+app.command("packages")(choices.packages)
+
+
 @app.command("set")
 @output.command
 async def set_(
     session: SessionId,
+    setting: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PACKAGE.KEY=VALUE]...",
+            help="Settings of packages. VALUE is JSON, or text where it is none; null takes a value back.",
+        ),
+    ] = None,
     package: Packages = None,
     bind: Annotated[
         list[str] | None,
@@ -113,9 +124,15 @@ async def set_(
     as_json: AsJson = False,
 ) -> int | None:
     """Change what holds from the next turn on; --package gives the whole list."""
-    bindings = dict(_binding(text) for text in bind) if bind else None
+    from client.choices import settings
+
+    changes: dict[str, Any] = {
+        "packages": package or None,
+        "settings": settings(setting or ()) or None,
+        "bindings": dict(_binding(text) for text in bind) if bind else None,
+    }
     async with connected() as client:
-        revision = await client.configure(session, packages=package or None, bindings=bindings, locale=locale)
+        revision = await client.configure(session, locale=locale, **changes)
     _warn_of(package)
     if as_json:
         output.print_json({"revision": revision, "in_force": revision is not None})
@@ -242,11 +259,9 @@ async def _control(session: str, action: Literal["pause", "resume", "end"], as_j
 
 def _warn_of(packages: Sequence[str] | None) -> None:
     """Say on stderr which of the packages asked for run unguarded."""
-    from client import validation
-    from link.bundled import bundled
+    from client.choices import bundled_ids
 
-    trusted = {folder.name for folder in validation.packages_in(bundled("plugins"))}
-    for name in sorted(set(packages or ()) - trusted):
+    for name in sorted(set(packages or ()) - set(bundled_ids())):
         message = f"warning: package {name} is not bundled: its code runs inside the worker process"
         output.stderr().print(message, markup=False)
 
