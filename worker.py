@@ -35,6 +35,7 @@ if sys.platform != "win32":
 from activities.agents import AgentActivities
 from activities.catalog import Catalog
 from activities.commits import CommitActivities
+from activities.configuring import Configuring
 from activities.functions import FunctionActivities
 from activities.generations import Generations
 from activities.jobs import JobActivities
@@ -59,6 +60,7 @@ from link.exit import leave
 from link.interceptors import WireInterceptor
 from link.queries import QueriesLast
 from link.settings import Settings, load_settings
+from store.contents import contents
 from store.engine import Store
 from workflows.agent import AgentWorkflow
 from workflows.job import JobWorkflow
@@ -174,9 +176,14 @@ async def assemble(settings: Settings, stack: AsyncExitStack, trusted: Sequence[
     client = await connect(settings)
     await ensure_attributes(client)
     isolation = Isolation(settings.isolation.minimum, settings.isolation.memory_mib * 1024 * 1024)
-    cache = settings.home / "cache" / "packages"
     catalog = Catalog(
-        store, bundled("plugins"), settings.packages.path, cache, isolation=isolation, trusted=trusted
+        store,
+        contents(store, settings.packages.store),
+        bundled("plugins"),
+        settings.packages.path,
+        settings.home / "cache" / "packages",
+        isolation=isolation,
+        trusted=trusted,
     )
     stack.push_async_callback(catalog.close)
     return Parts(settings, client, store, catalog, slots, network)
@@ -218,7 +225,8 @@ def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
     generations, transcripts = Generations(store, parts.catalog), Transcripts()
     models = ModelCalls(store, parts.slots, WIRES)
     turns_queue = names.turns_queue(settings.temporal.queue) if settings.deployment.name else None
-    sessions = SessionActivities(store, parts.catalog, turns_queue=turns_queue, slots=sorted(parts.slots))
+    configuring = Configuring(store, parts.catalog, parts.slots)
+    sessions = SessionActivities(store, configuring, turns_queue=turns_queue)
     turns = TurnActivities(store, generations, approval_deadline_ms=settings.approvals.deadline_s * 1000)
     commits = CommitActivities(store, generations)
     leaf = [

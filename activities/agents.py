@@ -21,6 +21,7 @@ from kernel.agent.calls import CallError, JudgedCall, hit_output_limit, judge_ca
 from kernel.agent.endings import json_ending
 from kernel.agent.messages import Message, ModelReply, ModelRequest, TextDelta, ToolName, ToolSpec
 from kernel.binding import split
+from kernel.catalog.settings import places
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import LoopLimits
 from kernel.manifest.agent import Agent
@@ -123,6 +124,7 @@ class AgentActivities:
                 "player.message": action.text,
                 "session.id": place.session_id,
                 "session.turnNumber": str(generation.logical_turn),
+                **places(generation.settings.get(place.package_id, {})),
             },
         )
 

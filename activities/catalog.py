@@ -23,8 +23,8 @@ from kernel.catalog import BUILTIN_DATA_TOOLS, builtin_spec, tool_names
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import Loaded, Package, Runtime, load_package, unanswerable
 from kernel.policy import admits, not_admitted
-from store import grants, package_files, packages
-from store.connection import Connection
+from store import grants, package_files
+from store.contents import PackageContents
 from store.engine import Store
 
 _KEPT = 256
@@ -96,6 +96,7 @@ class Catalog:
     """Finds, stores and loads packages.
 
     Args:
+        contents: where the content of digests is kept.
         bundled: folder of the bundled packages; their code runs in this process.
         folders: further folders of packages; their code runs in child processes, once it is approved.
         cache: where content of digests is laid out to be imported.
@@ -107,6 +108,7 @@ class Catalog:
     def __init__(
         self,
         store: Store,
+        contents: PackageContents,
         bundled: Path,
         folders: Sequence[Path],
         cache: Path,
@@ -115,7 +117,7 @@ class Catalog:
         trusted: Sequence[Path] = (),
         kept: int = _KEPT,
     ) -> None:
-        self._store = store
+        self._store, self._contents = store, contents
         self._bundled = bundled
         self._trusted = (bundled, *trusted)
         self._folders = tuple(folders)
@@ -181,20 +183,29 @@ class Catalog:
             message = "; ".join(f"package {live.package.id!r}: {problem.render()}" for problem in found)
             raise TurnwrightError(Code.PACKAGE_UNSUPPORTED, message)
 
-    async def freeze(self, conn: Connection, source: Source, session_id: str) -> dict[str, str]:
+    async def freeze(self, source: Source, session_id: str) -> dict[str, str]:
         """Store a package's content; returns its `{package_id, digest, version}`.
 
         What a followed folder holds now stays approved when the folder has gone on, and a bundled package
         when the product has: runs that started with it finish with it.
         """
-        package, given = source.package, {"subject": source.digest, "package_id": source.package.id}
-        if await packages.get(conn, source.digest) is None:
-            await packages.put(conn, package.id, package.version, source.files)
-        if source.bundled:
-            await grants.give_once(conn, **given, granted_by="the product")
-        elif source.has_code and not await grants.in_force(conn, {source.digest}, session_id):
-            await grants.give_once(conn, **given, session_id=session_id, granted_by="a followed folder")
+        package = source.package
+        await self._contents.put(package.id, package.version, source.files)
+        if source.has_code:
+            await self._keep_approved(source, session_id)
         return {"package_id": package.id, "digest": source.digest, "version": package.version}
+
+    async def _keep_approved(self, source: Source, session_id: str) -> None:
+        async with self._store.read() as conn:
+            if await grants.in_force(conn, {source.digest}, session_id):
+                return
+        scope, by = (
+            (grants.EVERYWHERE, "the product") if source.bundled else (session_id, "a followed folder")
+        )
+        async with self._store.write() as conn:
+            await grants.give_once(
+                conn, subject=source.digest, package_id=source.package.id, session_id=scope, granted_by=by
+            )
 
     async def close(self) -> None:
         """End every child process."""
@@ -222,8 +233,7 @@ class Catalog:
         return await asyncio.shield(self._loading[key])
 
     async def _load(self, package_id: str, digest: str) -> LivePackage:
-        async with self._store.read() as conn:
-            files = await packages.load(conn, digest)
+        files = await self._contents.load(digest)
         loaded = await asyncio.to_thread(load_package, files, name=package_id)
         if loaded.package is None:
             raise _invalid(package_id, loaded)

@@ -16,6 +16,7 @@ from kernel.manifest import Runtime
 from kernel.wire.turn import PlanInput, RuntimePlan
 from store import turns
 from store.engine import Store
+from store.sessions import Session
 from store.turns import Action, Turn
 
 _KEPT = 512
@@ -28,6 +29,7 @@ class Generation:
     Attributes:
         active: package id → digest.
         bindings: slot or runtime id → slot that answers for it.
+        settings: package id → key → value, of the packages that declare settings.
         plan: what the turn's graph is built from.
     """
 
@@ -39,6 +41,7 @@ class Generation:
     action: Action
     active: Mapping[str, str]
     bindings: Mapping[str, str]
+    settings: Mapping[str, Mapping[str, Any]]
     plan: PlanInput
 
     def slot(self, runtime_id: str, name: str) -> str:
@@ -132,10 +135,15 @@ class Generations:
         return Place(generation, job_id or turn_id, live, live.runtime(runtime_id))
 
 
-def frozen(active: Any, bindings: Any, locale: str, plan: PlanInput) -> dict[str, Any]:
+def frozen(session: Session, settings: Mapping[str, Any], plan: PlanInput) -> dict[str, Any]:
     """A generation as it is stored with its turn."""
-    stored = plan.model_dump(mode="json", exclude_unset=True)
-    return {"active": active, "bindings": bindings or {}, "locale": locale, "plan": stored}
+    return {
+        "active": session.active,
+        "bindings": session.bindings or {},
+        "locale": session.locale,
+        "settings": settings,
+        "plan": plan.model_dump(mode="json", exclude_unset=True),
+    }
 
 
 def _generation(turn: Turn, action: Action) -> Generation:
@@ -149,5 +157,6 @@ def _generation(turn: Turn, action: Action) -> Generation:
         action=action,
         active={entry["package_id"]: entry["digest"] for entry in stored["active"]},
         bindings=stored["bindings"],
+        settings=stored.get("settings", {}),
         plan=PlanInput.model_validate(stored["plan"]),
     )

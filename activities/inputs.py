@@ -30,7 +30,9 @@ async def bound_inputs(
     schemas = await _schemas(generations, place, upstream)
     providers = _providers(place, upstream)
     values = {runtime_id: run.output for runtime_id, run in outputs.items()}
-    return bind(declared, values, providers, lambda ref, value: problem(schemas[ref], value))
+    edges = place.generation.runtime_plan(place.runtime_id).inputs
+    chosen = {name: edge.provider for name, edge in edges.items()}
+    return bind(declared, values, providers, lambda ref, value: problem(schemas[ref], value), chosen)
 
 
 def missing_input(bound: Bound) -> TurnwrightError:

@@ -28,6 +28,7 @@ def static_context(place: Place, *, seed: str, **more: Any) -> StaticContext:
         locale=generation.locale,
         seed=f"{place.owner_id}/{place.runtime_id}/{seed}",
         now=generation.opened_at,
+        user_settings=dict(generation.settings.get(place.package_id, {})),
         **more,
     )
 

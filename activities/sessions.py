@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from temporalio import activity
 
-from activities.catalog import Catalog, Source
 from activities.commits import save_receipt
+from activities.configuring import Changes, Configuring
 from activities.generations import frozen
 from activities.heartbeat import beating
-from kernel.catalog import activate
 from kernel.errors import Code, TurnwrightError
-from kernel.policy import not_admitted
 from kernel.wire import names
 from kernel.wire import session as wire
 from kernel.wire.base import outline
@@ -33,16 +29,12 @@ class SessionActivities:
 
     Args:
         turns_queue: task queue of turns where a deployment is configured, else None.
-        slots: names of the configured model slots.
     """
 
-    def __init__(
-        self, store: Store, catalog: Catalog, *, turns_queue: str | None, slots: Sequence[str]
-    ) -> None:
+    def __init__(self, store: Store, configuring: Configuring, *, turns_queue: str | None) -> None:
         self._store = store
-        self._catalog = catalog
+        self._configuring = configuring
         self._turns_queue = turns_queue
-        self._slots = frozenset(slots)
 
     @activity.defn(name=names.OPEN_SESSION)
     async def open_session(self, request: wire.OpenSession) -> wire.OpenedSession:
@@ -55,42 +47,39 @@ class SessionActivities:
             check_id(request.session_id, "session_id")
             async with self._store.read() as conn:
                 existing = await sessions.get(conn, request.session_id)
-            chosen = (
-                await self._choose(request.session_id, request.packages)
-                if _is_to_choose(existing, request)
-                else None
-            )
+            changes = Changes({})
+            if _is_to_choose(existing, request):
+                changes = await self._configuring.changes(request.session_id, existing, _asked(request))
             async with self._store.write() as conn:
-                session = await (
-                    self._renewed(conn, request, chosen)
-                    if existing
-                    else self._created(conn, request, chosen or ())
-                )
+                write = self._renewed if existing else self._created
+                session = await write(conn, request, changes)
                 open_turns = await turns.list_open(conn, request.session_id) if existing else []
-            orphans = {"orphans": tuple(turn.turn_id for turn in open_turns)} if open_turns else {}
+            given = {"orphans": tuple(turn.turn_id for turn in open_turns), "notices": changes.notices}
             return wire.OpenedSession(
                 clock=wire.Clock(phase="playing", completed_player_turns=session.completed_player_turns),
                 packages=tuple(entry["package_id"] for entry in session.active),
-                **orphans,
+                **{name: value for name, value in given.items() if value},
             )
 
     @activity.defn(name=names.CONFIGURE_SESSION)
     async def configure_session(self, request: wire.ApplyConfigure) -> wire.Applied:
         """Put a configuration in force, or say why not; in either case its revision is used up."""
         async with beating():
-            refused, chosen = None, None
+            async with self._store.read() as conn:
+                session = await sessions.require(conn, request.session_id)
+            given: dict[str, Any] = {}
+            changes = Changes({})
             try:
-                self._check_bindings(request.configure.bindings or {})
-                if request.configure.packages is not None:
-                    chosen = await self._choose(request.session_id, request.configure.packages)
+                changes = await self._configuring.changes(request.session_id, session, request.configure)
+                given = {"notices": changes.notices} if changes.notices else {}
             except TurnwrightError as error:
-                refused = Failure(code=error.code, message=outline(error.account))
+                given = {"refused": Failure(code=error.code, message=outline(error.account))}
             async with self._store.write() as conn:
                 session = await sessions.lock(conn, request.session_id)
                 if session.revision < request.revision:
-                    changes = {} if refused else await self._changes(conn, session, request.configure, chosen)
-                    await sessions.update(conn, session.session_id, revision=request.revision, **changes)
-            return wire.Applied(refused=refused) if refused else wire.Applied()
+                    columns = {**changes.columns, "revision": request.revision}
+                    await sessions.update(conn, session.session_id, **columns)
+            return wire.Applied(**given)
 
     @activity.defn(name=names.CLOSE_SESSION)
     async def close_session(self, request: wire.SetSessionStatus) -> wire.Applied:
@@ -144,7 +133,7 @@ class SessionActivities:
                 action_id=queued.action_id,
                 origin=queued.origin,
                 logical_turn=nothing.logical_turn,
-                generation=frozen(session.active, session.bindings, session.locale, nothing),
+                generation=frozen(session, {}, nothing),
             )
             await save_receipt(conn, receipt)
         return wire.Applied()
@@ -188,21 +177,20 @@ class SessionActivities:
         return wire.Applied()
 
     async def _created(
-        self, conn: Connection, request: wire.OpenSession, chosen: Sequence[Source]
+        self, conn: Connection, request: wire.OpenSession, changes: Changes
     ) -> sessions.Session:
         session, _ = await sessions.create(
             conn,
             session_id=request.session_id,
             incarnation=request.incarnation,
-            packages=request.packages,
-            active=[await self._catalog.freeze(conn, source, request.session_id) for source in chosen],
             locale=request.locale,
             phase="playing",
+            **changes.columns,
         )
         return session
 
     async def _renewed(
-        self, conn: Connection, request: wire.OpenSession, chosen: Sequence[Source] | None
+        self, conn: Connection, request: wire.OpenSession, changes: Changes
     ) -> sessions.Session:
         """A session whose workflow was lost goes on under a new incarnation; an ended one does not.
 
@@ -218,50 +206,8 @@ class SessionActivities:
         for approval in await approvals.list_approvals(conn, session_id=request.session_id):
             await approvals.close(conn, approval.ref, status="withdrawn", note=_ANEW)
         await jobs.end_all(conn, request.session_id, status="stale", reason=Code.SESSION_STALE, message=_ANEW)
-        changes = await self._changes(conn, existing, wire.Configure(packages=request.packages), chosen)
-        changes |= {"incarnation": request.incarnation, "status": "active", "revision": 0}
-        return await sessions.update(conn, request.session_id, **changes)
-
-    async def _choose(self, session_id: str, requested: Sequence[str] | None) -> list[Source]:
-        """The packages to activate, read and judged outside any transaction."""
-        sources = await self._catalog.sources()
-        wanted = self._catalog.bundled_ids() if requested is None else requested
-        for name in wanted:
-            if name not in sources and (problems := await asyncio.to_thread(self._catalog.diagnose, name)):
-                raise TurnwrightError(Code.PACKAGE_INVALID, problems, where=name)
-        active = activate(wanted, {name: source.package for name, source in sources.items()})
-        chosen = [sources[package.id] for package in active]
-        approved = await self._catalog.approved(chosen, session_id)
-        for source in chosen:
-            if source.digest not in approved:
-                raise not_admitted(source.package.id)
-            await self._catalog.try_code(source)
-        return chosen
-
-    def _check_bindings(self, bindings: Mapping[str, str]) -> None:
-        if unknown := sorted(set(bindings.values()) - self._slots):
-            raise TurnwrightError(
-                Code.MODEL_UNCONFIGURED, f"no slot {unknown[0]!r}", accepted=", ".join(sorted(self._slots))
-            )
-
-    async def _changes(
-        self,
-        conn: Connection,
-        session: sessions.Session,
-        configure: wire.Configure,
-        chosen: Sequence[Source] | None,
-    ) -> dict[str, Any]:
-        changes: dict[str, Any] = {}
-        if chosen is not None:
-            changes["packages"] = list(configure.packages or ())
-            changes["active"] = [
-                await self._catalog.freeze(conn, source, session.session_id) for source in chosen
-            ]
-        if configure.bindings is not None:
-            changes["bindings"] = {**session.bindings, **configure.bindings}
-        if configure.locale is not None:
-            changes["locale"] = configure.locale
-        return changes
+        anew: dict[str, Any] = {"incarnation": request.incarnation, "status": "active", "revision": 0}
+        return await sessions.update(conn, request.session_id, **changes.columns, **anew)
 
 
 def _is_to_choose(existing: sessions.Session | None, request: wire.OpenSession) -> bool:
@@ -269,7 +215,13 @@ def _is_to_choose(existing: sessions.Session | None, request: wire.OpenSession) 
     if existing is None:
         return True
     anew = existing.incarnation != request.incarnation and existing.status != "ended"
-    return anew and request.packages is not None
+    return anew and _asked(request) != wire.Configure()
+
+
+def _asked(request: wire.OpenSession) -> wire.Configure:
+    names = ("packages", "excluded", "providers", "settings")
+    given = {name: value for name in names if (value := getattr(request, name)) is not None}
+    return wire.Configure(**given)
 
 
 async def _arguments(conn: Connection, turn_id: str, runtime_id: str, call_id: str) -> Any:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
 
 from temporalio import activity
 
+from activities.catalog import LivePackage
 from activities.generations import Generations, frozen
 from kernel.catalog import plan_input
+from kernel.catalog.settings import effective, unfit
 from kernel.errors import Code, TurnwrightError
 from kernel.schedule import build
 from kernel.wire import names
@@ -19,6 +24,8 @@ from store.connection import Connection
 from store.engine import Store
 from store.sessions import Session
 from store.turns import Action
+
+_log = logging.getLogger(__name__)
 
 
 class TurnActivities:
@@ -45,30 +52,41 @@ class TurnActivities:
             if refused := _refusal(session, turn, action):
                 return OpenedTurn(refused=refused)
             assert action is not None
-            plan = await self._plan(session, action)
+            packages = await self._packages(session)
+            plan = self._plan(session, packages, action)
             if refused := _unplannable(plan):
                 return OpenedTurn(refused=refused)
             async with self._store.write() as conn:
-                known = await self._open(conn, session, action, plan)
+                known = await self._open(conn, session, packages, action, plan)
         if known.receipt is not None:
             return OpenedTurn(receipt=TurnResult.model_validate(known.receipt))
         assert action is not None
         return OpenedTurn(plan=self._generations.keep(known, action).plan)
 
-    async def _plan(self, session: Session, action: Action) -> PlanInput:
-        live = await asyncio.gather(
+    async def _packages(self, session: Session) -> list[LivePackage]:
+        return await asyncio.gather(
             *(self._catalog.live(entry["package_id"], entry["digest"]) for entry in session.active)
         )
+
+    def _plan(self, session: Session, live: Sequence[LivePackage], action: Action) -> PlanInput:
         return plan_input(
             [package.package for package in live],
             logical_turn=session.completed_player_turns + 1,
             gated={package.package.id: package.gated for package in live},
             bindings=session.bindings or {},
+            choices=session.choices,
             approval_deadline_ms=self._approval_deadline_ms,
             manual=action.runtime_id,
         )
 
-    async def _open(self, conn: Connection, session: Session, action: Action, plan: PlanInput) -> turns.Turn:
+    async def _open(
+        self,
+        conn: Connection,
+        session: Session,
+        live: Sequence[LivePackage],
+        action: Action,
+        plan: PlanInput,
+    ) -> turns.Turn:
         turn, _ = await turns.open_turn(
             conn,
             turn_id=action.turn_id,
@@ -76,9 +94,26 @@ class TurnActivities:
             action_id=action.action_id,
             origin=action.origin,
             logical_turn=plan.logical_turn,
-            generation=frozen(session.active, session.bindings, session.locale, plan),
+            generation=frozen(session, _settings(session, live), plan),
         )
         return turn
+
+
+def _settings(session: Session, live: Sequence[LivePackage]) -> dict[str, dict[str, Any]]:
+    """The settings that the turn runs with, by package; a world's layer comes with worlds."""
+    found = {}
+    for package in (one.package for one in live):
+        player = session.settings.get(package.id, {})
+        if package.manifest.contributes.settings:
+            found[package.id] = effective(package, player, {})
+        if keys := unfit(package, player):
+            _log.warning(
+                "session %s: settings of %s that it does not allow any more count as not set: %s",
+                session.session_id,
+                package.id,
+                ", ".join(keys),
+            )
+    return found
 
 
 def _unplannable(plan: PlanInput) -> Failure | None:

@@ -25,6 +25,7 @@ from temporalio.exceptions import TemporalError, WorkflowAlreadyStartedError
 
 from client import calls, failures, running, waiting, watchdog
 from client.checks import built, check_id, check_payload, check_text, placed
+from client.choices import SessionPackages, packages_of
 from client.history import History, TurnRecord
 from kernel.errors import Code, TurnwrightError
 from kernel.wire import names
@@ -43,7 +44,6 @@ TASK_TIMEOUT: Final = timedelta(seconds=3)
 CONFIGURE_S: Final = 30.0
 _POLL_S: Final = 0.1
 _TURN_ID: Final = re.compile(r"^[A-Za-z0-9._~:@-]{1,200}$")
-_REFUSALS: Final = ("package.", "activation.", "model.", "config.", "yaml.", "feature.")
 
 
 @dataclass(frozen=True)
@@ -167,16 +167,33 @@ class Turnwright:
             ]
         return await self._listed()
 
+    async def packages(self, session_id: str) -> SessionPackages:
+        """What a session asks for and what it has, with reasons.
+
+        Raises:
+            TurnwrightError: `session.unknown`, `store.*`.
+        """
+        return packages_of(await self.history.session(check_id(session_id, "session")))
+
     async def configure(
         self,
         session_id: str,
         *,
         packages: Sequence[str] | None = None,
+        excluded: Sequence[str] | None = None,
+        providers: Mapping[str, str | None] | None = None,
+        settings: Mapping[str, Mapping[str, Json]] | None = None,
         bindings: Mapping[str, str] | None = None,
         locale: str | None = None,
         wait_s: float = CONFIGURE_S,
     ) -> int | None:
         """Change what holds from the next turn on, and wait until it does.
+
+        Args:
+            packages, excluded: whole lists of package ids.
+            providers: contract → package, joined to those before; None takes a choice back.
+            settings: package → key → value, joined to those before; None takes a value back.
+            bindings: model slot or runtime id → slot, joined to those before.
 
         Returns:
             The revision in force; None when a turn that runs on held it up for `wait_s`: the change is
@@ -185,14 +202,20 @@ class Turnwright:
         Raises:
             TurnwrightError: why the change was refused.
         """
-        changes = {"packages": packages, "bindings": bindings, "locale": locale}
+        changes = {
+            "packages": packages,
+            "excluded": excluded,
+            "providers": providers,
+            "settings": settings,
+            "bindings": bindings,
+            "locale": locale,
+        }
         with placed(_session(session_id)):
             message = built(wire.Configure, changes)
-        before = (await self.state(session_id)).notices
         receipt = await calls.update(
             self.temporal, _session(session_id), names.CONFIGURE, message, wire.ConfigureReceipt
         )
-        return await self._in_force(session_id, receipt.revision, before, wait_s)
+        return await self._in_force(session_id, receipt.revision, wait_s)
 
     async def control(
         self,
@@ -390,9 +413,7 @@ class Turnwright:
             accepted="another id, or `submit` to this session",
         )
 
-    async def _in_force(
-        self, session_id: str, revision: int, before: Sequence[wire.Notice], wait_s: float
-    ) -> int | None:
+    async def _in_force(self, session_id: str, revision: int, wait_s: float) -> int | None:
         deadline = asyncio.get_running_loop().time() + wait_s
         while (view := await self.state(session_id)).revision < revision:
             if view.status == "ended":
@@ -402,8 +423,9 @@ class Turnwright:
             if asyncio.get_running_loop().time() > deadline:
                 return None
             await asyncio.sleep(_POLL_S)
-        if refused := new_refusal(before, view.notices):
-            raise failures.split(refused.message, refused.code, _session(session_id))
+        for notice in view.notices:
+            if notice.refused == revision:
+                raise failures.split(notice.message, notice.code, _session(session_id))
         return revision
 
     async def _listed(self) -> list[SessionSummary]:
@@ -429,17 +451,6 @@ class Turnwright:
         except TemporalError as error:
             raise failures.named(error, f"turn {turn}") from None
         return None
-
-
-def new_refusal(before: Sequence[wire.Notice], after: Sequence[wire.Notice]) -> wire.Notice | None:
-    """The notice of a refused configuration that was not there before.
-
-    A session keeps its last notices, so that those of before stand at the front, if they still stand.
-    """
-    kept = next(
-        (size for size in range(min(len(before), len(after)), 0, -1) if before[-size:] == after[:size]), 0
-    )
-    return next((notice for notice in after[kept:] if notice.code.startswith(_REFUSALS)), None)
 
 
 def _attributes(session_id: str) -> TypedSearchAttributes:

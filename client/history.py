@@ -104,6 +104,11 @@ class History:
         async with self.store.read() as conn:
             return await sessions.list_all(conn)
 
+    async def session(self, session_id: str) -> Session:
+        """A session as stored; raises `session.unknown`."""
+        async with self.store.read() as conn:
+            return await sessions.require(conn, session_id)
+
     async def knows(self, session_id: str) -> bool:
         """Whether there is, or was, such a session."""
         async with self.store.read() as conn:

@@ -57,6 +57,7 @@ class Code(StrEnum):
 
     # Packages
     PACKAGE_UNKNOWN = "package.unknown"
+    PACKAGE_DISABLED = "package.disabled"
     PACKAGE_INVALID = "package.invalid"
     PACKAGE_DIGEST = "package.digest-mismatch"
     PACKAGE_UNSUPPORTED = "package.unsupported-feature"
@@ -84,9 +85,14 @@ class Code(StrEnum):
     YAML_TAG = "yaml.tag"
     ACTIVATION_MISSING_PROVIDER = "activation.missing-provider"
     ACTIVATION_AMBIGUOUS_PROVIDER = "activation.ambiguous-provider"
+    ACTIVATION_EXCLUDED = "activation.excluded"
+    ACTIVATION_STEPPED_ASIDE = "activation.stepped-aside"
     ACTIVATION_CONFLICT = "activation.conflict"
     ACTIVATION_TWO_STORIES = "activation.two-stories"
     ACTIVATION_EVENT_TOPIC = "activation.event-topic-conflict"
+
+    SETTING_UNKNOWN = "setting.unknown"
+    SETTING_INVALID = "setting.invalid"
 
     # Runtimes, models, tools
     RUNTIME_TIMEOUT = "runtime.timeout"

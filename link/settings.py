@@ -64,9 +64,15 @@ class StoreSettings(Section):
 
 
 class PackageSettings(Section):
-    """Folders that packages are looked for in, besides the bundled ones."""
+    """Folders that packages are looked for in, besides the bundled ones.
+
+    `store`: where the content of packages that sessions play is kept, `database` or a folder that every
+    worker reaches. `watch`: sessions follow what these folders hold, as `turnwright dev` has it.
+    """
 
     path: tuple[Path, ...] = ()
+    store: Literal["database"] | Path = "database"
+    watch: Flag = False
 
 
 class IsolationSettings(Section):
@@ -262,7 +268,17 @@ def _absolute(
     def anchored(path: Path, *where: str) -> Path:
         return ((cwd if where in origins else folder) / path.expanduser()).absolute()
 
-    packages = PackageSettings(path=tuple(anchored(p, "packages", "path") for p in settings.packages.path))
+    packages = settings.packages
+    packages = packages.model_copy(
+        update={
+            "path": tuple(anchored(path, "packages", "path") for path in packages.path),
+            "store": (
+                anchored(packages.store, "packages", "store")
+                if isinstance(packages.store, Path)
+                else packages.store
+            ),
+        }
+    )
     telemetry = settings.telemetry
     if telemetry.trace_file:
         trace_file = anchored(telemetry.trace_file, "telemetry", "trace_file")

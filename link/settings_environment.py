@@ -49,6 +49,8 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "TURNWRIGHT_API_KEY_ENV": Variable(("temporal", "api_key_env"), _text),
     "TURNWRIGHT_STORE": Variable(("store", "url"), _text),
     "TURNWRIGHT_PACKAGES": Variable(("packages", "path"), _paths),
+    "TURNWRIGHT_PACKAGE_STORE": Variable(("packages", "store"), _text, "database, or a folder"),
+    "TURNWRIGHT_WATCH": Variable(("packages", "watch"), _flag, "true or false"),
     "TURNWRIGHT_ENCRYPTION_KEY_ENV": Variable(("encryption", "key_env"), _text),
     "TURNWRIGHT_PREVIOUS_KEY_ENVS": Variable(("encryption", "previous_key_envs"), _words),
     "TURNWRIGHT_DEPLOYMENT": Variable(("deployment", "name"), _text),

@@ -25,7 +25,9 @@ __all__ = [
     "pack",
     "put",
     "read_folder",
+    "unknown",
     "unpack",
+    "unpacked",
 ]
 
 
@@ -77,11 +79,21 @@ async def load(conn: Connection, key: str) -> dict[str, bytes]:
     """
     archive = (await conn.execute(select(packages.c.archive).where(packages.c.digest == key))).scalar()
     if archive is None:
-        raise TurnwrightError(Code.PACKAGE_UNKNOWN, "the package store has no such package", where=key)
-    files = await asyncio.to_thread(unpack, archive)
-    if await asyncio.to_thread(digest, files) != key:
+        raise unknown(key)
+    return await asyncio.to_thread(unpacked, archive, key)
+
+
+def unpacked(archive: bytes, key: str) -> dict[str, bytes]:
+    """The files of an archive, which must be those of the digest; raises as `load`."""
+    files = unpack(archive)
+    if digest(files) != key:
         raise package_files.mismatch(key, "the stored package was altered")
     return files
+
+
+def unknown(key: str) -> TurnwrightError:
+    """The refusal of a digest that is not kept."""
+    return TurnwrightError(Code.PACKAGE_UNKNOWN, "the package store has no such package", where=key)
 
 
 async def list_all(conn: Connection, *, package_id: str | None = None, limit: int = 500) -> list[Package]:

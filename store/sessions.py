@@ -21,12 +21,13 @@ class Session:
     Attributes:
         incarnation: names one life of the session; a turn of another life may not commit.
         packages: the packages asked for; None asks for every bundled one.
-        active: the packages in force, each `{package_id, digest, version}`.
+        active: the packages in force, each `{package_id, digest, version, reason}`.
         bindings: model slot or runtime id → slot that answers for it.
         revision: number of the last configuration in force.
         excluded: packages that the session will not have, whoever needs them.
         choices: contract → package that answers for it.
         settings: package → key → value that a player set.
+        inactive: packages that were asked for and are not active, each `{package_id, code, message}`.
     """
 
     session_id: str
@@ -42,6 +43,7 @@ class Session:
     excluded: list[str]
     choices: dict[str, str]
     settings: dict[str, dict[str, Any]]
+    inactive: list[dict[str, str]]
     created_at: float
     updated_at: float
 
@@ -63,6 +65,10 @@ async def create(
     incarnation: str,
     packages: Sequence[str] | None = None,
     active: Sequence[Mapping[str, str]] = (),
+    inactive: Sequence[Mapping[str, str]] = (),
+    excluded: Sequence[str] = (),
+    choices: Mapping[str, str] | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
     bindings: Mapping[str, str] | None = None,
     locale: str = "en",
     phase: str = "setup",
@@ -81,9 +87,10 @@ async def create(
         "bindings": dict(bindings or {}),
         "locale": locale,
         "revision": 0,
-        "excluded": [],
-        "choices": {},
-        "settings": {},
+        "excluded": list(excluded),
+        "choices": dict(choices or {}),
+        "settings": {name: dict(values) for name, values in (settings or {}).items()},
+        "inactive": [dict(package) for package in inactive],
         "created_at": time,
         "updated_at": time,
     }

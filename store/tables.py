@@ -66,6 +66,7 @@ sessions = Table(
     _json("excluded"),
     _json("choices"),
     _json("settings"),
+    _json("inactive"),
     _time("created_at"),
     _time("updated_at"),
 )

@@ -174,13 +174,14 @@ class SessionWorkflow:
             incarnation=self._state.incarnation,
             packages=self._input.packages,
             locale=self._input.locale,
+            **_chosen(self._input),
         )
         try:
             opened = await effects.open_session(request, wire.OpenedSession)
         except ActivityError as error:
             _pass_on_cancellation(error)
             raise self._failed(effects.failure_of(error)) from error
-        self._state.opened(opened.clock)
+        self._state.opened(opened)
         for turn_id in opened.orphans:  # nobody else would ever answer or stop them
             turn = turn_workflow(self._input.session_id, turn_id)
             await self._send(turn, names.DELIVER, Deliver(stop="the session started anew"))
@@ -350,11 +351,10 @@ class SessionWorkflow:
         )
         try:
             applied = await effects.configure_session(request, wire.Applied)
-            refused = applied.refused
         except ActivityError as error:
             _pass_on_cancellation(error)
-            refused = effects.failure_of(error)
-        self._state.applied(order, refused)
+            applied = wire.Applied(refused=effects.failure_of(error))
+        self._state.applied(order, applied)
 
     async def _mirror(self, order: decide.Mirror) -> None:
         attributes.status(order.status)
@@ -420,6 +420,12 @@ class SessionWorkflow:
 def _pass_on_cancellation(error: FailureError) -> None:
     if effects.is_cancelled(error):
         raise asyncio.CancelledError from error
+
+
+def _chosen(asked: wire.SessionInput) -> dict[str, Any]:
+    """What a session may be started with beside packages; a field left out costs no byte of history."""
+    fields = {name: getattr(asked, name) for name in ("excluded", "providers", "settings")}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _incarnation(run_id: str) -> str:

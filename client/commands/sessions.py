@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from client import output
+from client.commands import choices
 from client.commands.connection import connected
 from client.commands.options import ActionId, AsJson, SessionId, Wait, parse_json
 from kernel.errors import Code, TurnwrightError
@@ -98,10 +99,20 @@ async def end(session: SessionId, as_json: AsJson = False) -> int | None:
     return await _control(session, "end", as_json)
 
 
+app.command("packages")(choices.packages)
+
+
 @app.command("set")
 @output.command
 async def set_(
     session: SessionId,
+    setting: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PACKAGE.KEY=VALUE]...",
+            help="Settings of packages. VALUE is JSON, or text where it is none; null takes a value back.",
+        ),
+    ] = None,
     package: Packages = None,
     bind: Annotated[
         list[str] | None,
@@ -111,9 +122,15 @@ async def set_(
     as_json: AsJson = False,
 ) -> int | None:
     """Change what holds from the next turn on; --package gives the whole list."""
-    bindings = dict(_binding(text) for text in bind) if bind else None
+    from client.choices import settings
+
+    changes: dict[str, Any] = {
+        "packages": package or None,
+        "settings": settings(setting or ()) or None,
+        "bindings": dict(_binding(text) for text in bind) if bind else None,
+    }
     async with connected() as client:
-        revision = await client.configure(session, packages=package or None, bindings=bindings, locale=locale)
+        revision = await client.configure(session, locale=locale, **changes)
     if as_json:
         output.print_json({"revision": revision, "in_force": revision is not None})
     elif revision is None:

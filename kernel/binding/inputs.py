@@ -63,16 +63,18 @@ def bind(
     outputs: Mapping[str, Json],
     providers: Mapping[str, Sequence[str]],
     validate: Validate,
+    chosen: Mapping[str, str | None] | None = None,
 ) -> Bound:
     """Bind every input; one that fails leaves the others alone.
 
     Args:
         bindings: the declarations, in order.
         outputs: output of every run that this one may read, by runtime id.
-        providers: active providers by contract; only the chosen one where the session chose.
+        providers: active providers by contract.
         validate: judges values by contract and by `accepts`.
+        chosen: the package that answers for an input of one provider, by input name, where it is decided.
     """
-    binder = _Binder(outputs, providers, validate)
+    binder = _Binder(outputs, providers, validate, chosen or {})
     slots: dict[str, Json] = {}
     missing: str | None = None
     for name, binding in bindings.items():
@@ -93,8 +95,13 @@ class _NoValueError(Exception):
 
 class _Binder:
     def __init__(
-        self, outputs: Mapping[str, Json], providers: Mapping[str, Sequence[str]], validate: Validate
+        self,
+        outputs: Mapping[str, Json],
+        providers: Mapping[str, Sequence[str]],
+        validate: Validate,
+        chosen: Mapping[str, str | None],
     ) -> None:
+        self._chosen = chosen
         self._outputs = outputs
         self._providers = providers
         self._validate = validate
@@ -105,7 +112,7 @@ class _Binder:
 
     def slot(self, name: str, binding: InputBinding) -> Json:
         source = binding.source
-        producers = self._producers(binding)
+        producers = self._producers(binding, self._chosen.get(name))
         if isinstance(source, ContractReference) and source.cardinality == "all":
             items = [self._item(binding, producer) for producer in producers]
             self._check_accepts(binding, [item["value"] for item in items])
@@ -117,7 +124,7 @@ class _Binder:
         self._check_accepts(binding, item["value"])
         return item
 
-    def _producers(self, binding: InputBinding) -> list[str]:
+    def _producers(self, binding: InputBinding, chosen: str | None) -> list[str]:
         source = binding.source
         if binding.scope != "turn" or not isinstance(source, RuntimeReference | ContractReference):
             raise _NoValueError(Trouble.UNSUPPORTED, "only runtimes and contracts of this turn can be bound")
@@ -126,7 +133,8 @@ class _Binder:
             known = (source.runtime,)
         else:
             known = self._providers.get(source.contract, ())
-        producers = sorted(producer for producer in known if producer in self._outputs)
+        wanted = [one for one in known if chosen in (None, one.partition("/")[0])]
+        producers = sorted(producer for producer in wanted if producer in self._outputs)
         if not producers:
             raise _NoValueError(Trouble.NO_VALUE, f"{_named(binding)} has no value in this turn")
         return producers

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernel.catalog.builtin_tools import BUILTIN_DATA_TOOLS
+from kernel.catalog.providers import in_force
 from kernel.manifest import Package, Runtime
 from kernel.manifest.agent import ForcedTool
 from kernel.manifest.fields import ContractReference, RuntimeReference
@@ -20,6 +21,7 @@ def plan_input(
     logical_turn: int,
     gated: Mapping[str, frozenset[str]],
     bindings: Mapping[str, str],
+    choices: Mapping[str, str],
     approval_deadline_ms: int,
     manual: str | None = None,
 ) -> PlanInput:
@@ -28,10 +30,14 @@ def plan_input(
     Args:
         gated: package id → its tools that need approval.
         bindings: slot or runtime id → slot that answers for it.
+        choices: contract → package that the session chose for it.
     """
+    decided = in_force(packages, choices)
     runtimes = sorted((runtime for package in packages for runtime in package.runtimes), key=lambda r: r.id)
     plans = tuple(
-        runtime_plan(runtime, gated.get(runtime.package_id, frozenset()), bindings, approval_deadline_ms)
+        runtime_plan(
+            runtime, gated.get(runtime.package_id, frozenset()), bindings, decided, approval_deadline_ms
+        )
         for runtime in runtimes
     )
     hooks = tuple(
@@ -43,9 +49,17 @@ def plan_input(
 
 
 def runtime_plan(
-    runtime: Runtime, gated: frozenset[str], bindings: Mapping[str, str], approval_deadline_ms: int
+    runtime: Runtime,
+    gated: frozenset[str],
+    bindings: Mapping[str, str],
+    decided: Mapping[str, str],
+    approval_deadline_ms: int,
 ) -> RuntimePlan:
-    """One runtime; what stands at its default is not written."""
+    """One runtime; what stands at its default is not written.
+
+    Args:
+        decided: contract → the one of several packages that answers for it.
+    """
     manifest = runtime.manifest
     schedule, io, effects = manifest.schedule, manifest.io, manifest.effects
     detached = schedule.detached_limits
@@ -56,9 +70,9 @@ def runtime_plan(
         **_given(
             stage=schedule.stage,
             every=_unless(schedule.every, 1),
-            needs=tuple(_edge(need) for need in schedule.needs),
-            after=tuple(_edge(upstream) for upstream in schedule.after),
-            inputs={name: _input_edge(binding) for name, binding in io.inputs.items()},
+            needs=tuple(_edge(need, decided) for need in schedule.needs),
+            after=tuple(_edge(upstream, decided) for upstream in schedule.after),
+            inputs={name: _input_edge(binding, decided) for name, binding in io.inputs.items()},
             output=io.output.contract,
             exports=_unless(io.output.record_as is not None, False),
             story=_unless(io.visibility == "story", False),
@@ -124,14 +138,16 @@ def _choice(choice: Any) -> str | None:
     return f"={choice.name}" if isinstance(choice, ForcedTool) else choice
 
 
-def _edge(reference: RuntimeReference | ContractReference) -> Edge:
+def _edge(reference: RuntimeReference | ContractReference, decided: Mapping[str, str]) -> Edge:
     if isinstance(reference, RuntimeReference):
         return Edge(runtime=reference.runtime)
-    return Edge(contract=reference.contract, **_given(cardinality=_unless(reference.cardinality, "one")))
+    if reference.cardinality == "all":
+        return Edge(contract=reference.contract, cardinality="all")
+    return Edge(contract=reference.contract, **_given(provider=decided.get(reference.contract)))
 
 
-def _input_edge(binding: Any) -> InputEdge:
-    edge = _edge(binding.source)
+def _input_edge(binding: Any, decided: Mapping[str, str]) -> InputEdge:
+    edge = _edge(binding.source, decided)
     return InputEdge(
         **edge.model_dump(exclude_unset=True), **({} if binding.required else {"required": False})
     )

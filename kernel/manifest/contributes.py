@@ -6,6 +6,7 @@ version refuses them at activation by name, and their inner fields are not judge
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -52,6 +53,9 @@ SettingType: TypeAlias = Literal[
 ]
 KERNEL_PATHS: Final = frozenset({"data/dimensions.yaml", "world.yaml"})
 """Paths of a world that a package cannot declare for itself."""
+
+_LARGEST: Final = 2**53 - 1
+"""Largest number of a setting: the largest integer that every JSON reader keeps exactly."""
 
 OpenObject: TypeAlias = dict[str, Any]
 
@@ -199,7 +203,7 @@ class Setting(ManifestModel):
             yield Refusal(("default",), message, "a value that the setting allows")
 
     def allows(self, value: Any) -> bool:
-        """Whether a value fits the type, the bounds and the options."""
+        """Whether a value fits the type, the bounds, the step and the options."""
         if self.type == "toggle":
             return isinstance(value, bool)
         if self.type == "select":
@@ -208,7 +212,19 @@ class Setting(ManifestModel):
             return isinstance(value, str)
         if isinstance(value, bool) or not isinstance(value, int if self.type == "integer" else int | float):
             return False
-        return (self.min is None or value >= self.min) and (self.max is None or value <= self.max)
+        return self._within(value)
+
+    def _within(self, value: float) -> bool:
+        if not abs(value) <= _LARGEST:
+            return False
+        if (self.min is not None and value < self.min) or (self.max is not None and value > self.max):
+            return False
+        if self.step is None:
+            return True
+        steps = (value - (self.min or 0)) / self.step
+        return (
+            math.isfinite(steps) and abs(steps - round(steps)) < 1e-6
+        )  # 0.3 is three steps of 0.1, whatever binary says
 
 
 class AuthoringSource(ManifestModel):

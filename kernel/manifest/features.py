@@ -33,7 +33,6 @@ _CONTRIBUTES: Final = {
     "hooks": "hooks",
     "wires": "wires",
     "forms": "forms",
-    "settings": "settings",
     "ui": "ui",
     "world_projections": "worldProjections",
     "prompt": "prompt",
@@ -94,9 +93,6 @@ def _package_wide(package: Package) -> Used:
     manifest = package.manifest
     if manifest.permissions.http:
         yield ("permissions", "http"), "permissions.http of a function runtime"
-    for index, provided in enumerate(manifest.provides):
-        if provided.default:
-            yield ("provides", index, "default"), "false"
     for name, data in manifest.contributes.data.items():
         for option in ("search", "version"):
             if getattr(data, option) is not None:

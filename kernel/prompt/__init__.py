@@ -2,6 +2,6 @@
 
 from kernel.prompt.assemble import PromptParts, assemble
 from kernel.prompt.nudges import nudge_text
-from kernel.prompt.templates import interpolate, unknown_roots
+from kernel.prompt.templates import interpolate, unknown_places
 
-__all__ = ["PromptParts", "assemble", "interpolate", "nudge_text", "unknown_roots"]
+__all__ = ["PromptParts", "assemble", "interpolate", "nudge_text", "unknown_places"]

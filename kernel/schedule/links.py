@@ -65,7 +65,8 @@ class LinkResolver:
 
     def _candidates(self, edge: Edge) -> Sequence[str]:
         if edge.contract is not None:
-            return self._providers.get(edge.contract, ())
+            known = self._providers.get(edge.contract, ())
+            return [one for one in known if edge.provider in (None, one.partition("/")[0])]
         return (edge.runtime,) if edge.runtime else ()
 
     def _report_later(self, runtime_id: str, link: Link, provider: str) -> None:

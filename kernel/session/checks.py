@@ -48,7 +48,7 @@ def check_interject(state: SessionState, interject: Interject) -> None:
 def check_configure(state: SessionState, configure: Configure) -> None:
     """Refuse a configuration that changes nothing, or that a session cannot take any more."""
     if not configure.model_fields_set:
-        raise _invalid("nothing to configure", "at least one of packages, bindings, locale")
+        raise _invalid("nothing to configure", f"at least one of {', '.join(Configure.model_fields)}")
     _check_ended(state)
     _check_room(len(state.configures))
 

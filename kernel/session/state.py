@@ -14,12 +14,14 @@ from kernel.wire.base import outline
 from kernel.wire.failure import Failure
 from kernel.wire.ids import turn_id_for, turn_workflow
 from kernel.wire.session import (
+    Applied,
     Clock,
     Configure,
     Control,
     Interject,
     LastTurn,
     Notice,
+    OpenedSession,
     OpenJob,
     QueuedAction,
     Receipt,
@@ -196,9 +198,10 @@ class SessionState:
 
     # Reporting back: what the main loop calls after an order
 
-    def opened(self, clock: Clock) -> None:
+    def opened(self, opened: OpenedSession) -> None:
         """The session's record is loaded."""
-        self.clock = clock
+        self.clock = opened.clock
+        self._tell(*opened.notices)
 
     def stored(self, order: orders.StoreAction, done: bool) -> None:
         """An action stands in the store; one that ended long ago has nothing left to run."""
@@ -222,12 +225,13 @@ class SessionState:
         """The store knows this status."""
         self._mirrored = status
 
-    def applied(self, order: orders.Apply, refused: Failure | None) -> None:
+    def applied(self, order: orders.Apply, applied: Applied) -> None:
         """A configuration is in force, or refused with a notice."""
         self.configures.pop(0)
         self.revision = order.revision
-        if refused:
-            self._notice(refused.code, refused.message)
+        if refused := applied.refused:
+            self._tell(Notice(code=refused.code, message=refused.message, refused=order.revision))
+        self._tell(*applied.notices)
 
     def turn_started(self, queued: QueuedAction) -> None:
         """The turn runs; only its end frees the session for the next."""
@@ -441,4 +445,7 @@ class SessionState:
         return min(ahead) if ahead else None
 
     def _notice(self, code: Code, message: str) -> None:
-        self.notices = [*self.notices, Notice(code=code, message=outline(message))][-KEPT_NOTICES:]
+        self._tell(Notice(code=code, message=outline(message)))
+
+    def _tell(self, *notices: Notice) -> None:
+        self.notices = [*self.notices, *notices][-KEPT_NOTICES:]

@@ -62,6 +62,7 @@ class StaticContext(Wire):
         now: Unix seconds, frozen for the run.
         inputs: bound slots, `{name: {value, provenance}}` or `{name: {items: […]}}`.
         messages: committed conversation, `{role, text, turnId}` each.
+        user_settings: values of the package's settings, by key.
         gateway, http: whether this run may call models, or send requests.
     """
 
@@ -78,6 +79,7 @@ class StaticContext(Wire):
     manual_payload: Json = None
     inputs: dict[str, Json] = Field(default_factory=dict)
     messages: tuple[dict[str, Json], ...] = ()
+    user_settings: dict[str, Json] = Field(default_factory=dict)
     gateway: bool = False
     http: bool = False
 

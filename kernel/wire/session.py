@@ -15,6 +15,9 @@ from kernel.wire.turn import JobRef, Origin
 SessionStatus = Literal["active", "paused", "ended"]
 Phase = Literal["setup", "playing"]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
+Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
+Providers = Annotated[dict[Id, Id | None], Field(max_length=1000)]
+PlayerSettings = Annotated[dict[Id, dict[Id, Json]], Field(max_length=1000)]
 
 
 class QueuedAction(Wire):
@@ -48,10 +51,15 @@ class LastTurn(Wire):
 
 
 class Notice(Wire):
-    """Something that did not go as asked and that a person should know."""
+    """Something that did not go as asked and that a person should know.
+
+    Attributes:
+        refused: revision of the configuration that was refused for it.
+    """
 
     code: Code
     message: Outline = ""
+    refused: int | None = None
 
 
 class SessionSnapshot(Wire):
@@ -78,12 +86,16 @@ class SessionInput(Wire):
         session_id: the id the workflow id was printed from; `check_id` says which can be used.
         packages: packages asked for; None asks for every bundled package, or for those that the session
             has when it starts anew.
+        excluded, providers, settings: as in `Configure`.
         locale: content locale; `configure` changes it.
         snapshot: carried over by continue-as-new; leave it out.
     """
 
     session_id: str
-    packages: Annotated[tuple[Id, ...], Field(max_length=1000)] | None = None
+    packages: Ids | None = None
+    excluded: Ids | None = None
+    providers: Providers | None = None
+    settings: PlayerSettings | None = None
     locale: Annotated[str, Field(max_length=35)] = "en"
     snapshot: SessionSnapshot | None = None
 
@@ -157,11 +169,17 @@ class Configure(Wire):
 
     Attributes:
         packages: the whole list of packages asked for.
+        excluded: the whole list of packages that the session will not have, whoever needs them.
+        providers: contract → package that answers for it; joined to those before, null takes a choice back.
+        settings: package → key → value; joined to those before, null takes a value back.
         bindings: model slot or runtime id → slot that answers for it.
         locale: locale of labels.
     """
 
-    packages: Annotated[tuple[Id, ...], Field(max_length=1000)] | None = None
+    packages: Ids | None = None
+    excluded: Ids | None = None
+    providers: Providers | None = None
+    settings: PlayerSettings | None = None
     bindings: Annotated[dict[str, str], Field(max_length=1000)] | None = None
     locale: Annotated[str, Field(max_length=35)] | None = None
 
@@ -208,6 +226,9 @@ class OpenSession(Wire):
     session_id: str
     incarnation: str
     packages: tuple[str, ...] | None = None
+    excluded: tuple[str, ...] | None = None
+    providers: dict[str, str | None] | None = None
+    settings: dict[str, dict[str, Json]] | None = None
     locale: str = "en"
 
 
@@ -216,12 +237,14 @@ class OpenedSession(Wire):
 
     Attributes:
         orphans: turns that a lost workflow of this session left open.
+        notices: packages that were asked for and are not active.
     """
 
     clock: Clock = Field(default_factory=Clock)
     status: SessionStatus = "active"
     packages: tuple[str, ...] = ()
     orphans: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 class AcceptAction(Wire):
@@ -261,9 +284,14 @@ class ApplyConfigure(Wire):
 
 
 class Applied(Wire):
-    """Whether a recorded change is in force; a refusal names why."""
+    """Whether a recorded change is in force; a refusal names why.
+
+    Attributes:
+        notices: what a person should know of a change that is in force.
+    """
 
     refused: Failure | None = None
+    notices: tuple[Notice, ...] = ()
 
 
 class RecordApproval(Wire):

@@ -32,11 +32,16 @@ class TurnInput(Wire):
 
 
 class Edge(Wire):
-    """One upstream of a runtime: a runtime of its own package, or a contract."""
+    """One upstream of a runtime: a runtime of its own package, or a contract.
+
+    Attributes:
+        provider: the package that answers for the contract, where several could and one was decided on.
+    """
 
     runtime: str | None = None
     contract: str | None = None
     cardinality: Cardinality = "one"
+    provider: str | None = None
 
 
 class InputEdge(Edge):

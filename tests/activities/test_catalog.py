@@ -12,6 +12,7 @@ from sqlalchemy import Engine, event
 
 from activities.catalog import Catalog
 from kernel.errors import Code, TurnwrightError
+from store.contents import DatabaseContents
 from store.engine import Store
 from tests.support.packages import function
 from tests.support.rig import write_packages
@@ -25,14 +26,13 @@ def catalog(store: Store, tmp_path: Path, *head: str) -> Catalog:
     files = function("return None")
     files = {**files, "handler.py": "\n".join([*head, files["handler.py"]])}
     write_packages(tmp_path / "packages", {"work": files})
-    return Catalog(store, tmp_path / "packages", [], tmp_path / "cache")
+    return Catalog(store, DatabaseContents(store), tmp_path / "packages", [], tmp_path / "cache")
 
 
-async def frozen(packages: Catalog, store: Store) -> str:
+async def frozen(packages: Catalog) -> str:
     """The digest of `work`, stored."""
     source = (await packages.sources())["work"]
-    async with store.write() as conn:
-        return (await packages.freeze(conn, source, "s1"))["digest"]
+    return (await packages.freeze(source, "s1"))["digest"]
 
 
 def archives_read(store: Store) -> list[str]:
@@ -50,7 +50,7 @@ def archives_read(store: Store) -> list[str]:
 async def test_many_that_need_a_digest_at_once_share_one_load(store: Store, tmp_path: Path) -> None:
     log = tmp_path / "imports"
     here = catalog(store, tmp_path, f"print('x', file=open({str(log)!r}, 'a'))")
-    digest, read = await frozen(here, store), archives_read(store)
+    digest, read = await frozen(here), archives_read(store)
     found = await asyncio.gather(*(here.live("work", digest) for _ in range(MANY)))
     assert len({id(live) for live in found}) == 1
     assert len(read) == 1
@@ -81,7 +81,7 @@ async def test_the_event_loop_turns_while_package_code_loads(store: Store, tmp_p
 
 async def test_one_that_stops_waiting_leaves_the_load_to_the_others(store: Store, tmp_path: Path) -> None:
     here = catalog(store, tmp_path)
-    digest = await frozen(here, store)
+    digest = await frozen(here)
     first, second = (asyncio.ensure_future(here.live("work", digest)) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
@@ -91,7 +91,7 @@ async def test_one_that_stops_waiting_leaves_the_load_to_the_others(store: Store
 async def test_a_load_that_failed_is_tried_again(store: Store, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     here = catalog(store, tmp_path, f"open({str(gate)!r})")
-    digest = await frozen(here, store)
+    digest = await frozen(here)
     for error in await asyncio.gather(*(here.live("work", digest) for _ in range(2)), return_exceptions=True):
         assert isinstance(error, TurnwrightError)
         assert error.code == Code.PACKAGE_LOAD
@@ -104,10 +104,9 @@ async def test_what_was_not_asked_for_the_longest_is_unloaded_and_loads_again(
 ) -> None:
     ids = ["one", "two", "three"]
     write_packages(tmp_path / "packages", {name: function(f"return '{name}'") for name in ids})
-    here = Catalog(store, tmp_path / "packages", [], tmp_path / "cache", kept=2)
+    here = Catalog(store, DatabaseContents(store), tmp_path / "packages", [], tmp_path / "cache", kept=2)
     sources = await here.sources()
-    async with store.write() as conn:
-        digests = {name: (await here.freeze(conn, sources[name], "s1"))["digest"] for name in ids}
+    digests = {name: (await here.freeze(sources[name], "s1"))["digest"] for name in ids}
 
     def loaded() -> set[str]:
         marks = {name: digests[name].removeprefix("sha256:") for name in ids}

@@ -21,12 +21,14 @@ from store.package_files import MAX_FILE_BYTES
 COMMANDS = [
     "demo", "dev", "worker", "play", "submit", "run", "inbox", "resolve", "doctor", "migrate",
     "session new", "session list", "session show", "session pause", "session resume", "session end",
-    "session set", "turn show", "turn graph", "turn stop", "jobs list", "package validate",
+    "session set", "session packages", "turn show", "turn graph", "turn stop", "jobs list",
+    "package validate",
 ]  # fmt: skip
 NEEDS_A_SERVER = [
     ["session", "list"],
     ["session", "new", "tale"],
     ["session", "show", "tale"],
+    ["session", "packages", "tale"],
     ["submit", "tale", "I open the door."],
     ["run", "tale", "fact-index/query"],
     ["turn", "show", "t1"],
@@ -85,6 +87,8 @@ def test_an_error_is_a_document_too_where_one_is_asked_for() -> None:
         (["resolve", "a1"], 2, "config.invalid"),
         (["resolve", "a1", "--approve", "--deny"], 2, "config.invalid"),
         (["session", "set", "tale", "--bind", "story"], 2, "config.invalid"),
+        (["session", "set", "tale", "tuned"], 2, "config.invalid"),
+        (["session", "packages", "tale", "--provider", "x"], 2, "config.invalid"),
         (["run", "tale", "r", "--payload", "{"], 3, "action.invalid"),
         (["dev", "--stop"], 5, "server.unreachable"),
         (["package", "validate", "nowhere"], 4, "package.unknown"),

@@ -8,11 +8,10 @@ from temporalio.exceptions import ApplicationError, CancelledError, TerminatedEr
 from temporalio.service import RPCError, RPCStatusCode
 
 from client import failures
-from client.api import new_refusal
 from client.checks import built, check_payload, check_text, placed
 from client.output import error_lines, status_of
 from kernel.errors import Code, TurnwrightError
-from kernel.wire.session import Notice, SessionInput
+from kernel.wire.session import SessionInput
 
 SESSION = "session/tale"
 
@@ -104,29 +103,6 @@ def test_payload_is_checked_before_it_is_sent(payload: object) -> None:
 def test_a_field_that_does_not_fit_is_named() -> None:
     with pytest.raises(TurnwrightError, match="locale"):
         built(SessionInput, {"session_id": "s", "locale": "z" * 50})
-
-
-OLD = Notice(code=Code.PACKAGE_UNKNOWN, message="old")
-NEW = Notice(code=Code.PACKAGE_UNKNOWN, message="new")
-JOB = Notice(code=Code.WORKFLOW_FAILED, message="a job")
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "found"),
-    [
-        ([], [], None),
-        ([OLD], [OLD], None),
-        ([], [NEW], NEW),
-        ([OLD], [OLD, JOB, NEW], NEW),
-        ([OLD], [OLD, JOB], None),
-        ([OLD, JOB], [JOB, NEW], NEW),
-        ([OLD], [OLD, OLD], OLD),
-    ],
-)
-def test_the_refusal_of_a_configuration_is_the_new_notice(
-    before: list[Notice], after: list[Notice], found: Notice | None
-) -> None:
-    assert new_refusal(before, after) == found
 
 
 @pytest.mark.parametrize(

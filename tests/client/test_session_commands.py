@@ -38,6 +38,22 @@ WORKS = package(
     fall=Fn("{trigger: {type: manual}}", 'raise ValueError("the floor gives way")'),
     tidy=Fn("{stage: post-turn, detached: {settle: true}}", more="effects: {reads: []}\n"),
 )
+NEEDY = {"PLUGIN.md": "---\ndescription: Needs a gift.\nrequires: [gift@1]\n---\n"}
+GIVER = {"PLUGIN.md": "---\ndescription: Gives one.\nprovides: [gift@1]\n---\n"}
+SETTINGS = """contributes:
+  settings:
+    - { key: tone, type: select, options: [calm, grim], default: calm }
+    - { key: count, type: slider, min: 1, max: 9, step: 2, default: 5 }
+    - { key: word, type: text }
+    - { key: loud, type: toggle, default: false }
+    - { key: free, type: number }
+"""
+TUNED = {
+    "PLUGIN.md": f"---\ndescription: Reads its settings.\n{SETTINGS}"
+    "runtime:\n  schedule: { trigger: { type: manual } }\n  function: {}\n---\n",
+    "handler.py": "async def handler(ctx):\n"
+    '    return {"outcome": "success", "value": dict(ctx.user_settings)}\n',
+}
 ASKS = [Call(name="act", arguments='{"what":"jump"}', id="c1")]
 SCRIPT = [
     Reply(tool_calls=ASKS, when="I dare to jump."),
@@ -94,7 +110,7 @@ class Terminal:
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     """One server, worker and store for all commands; each test has a session of its own."""
-    packages = {"tale": STORY, "dares": DARES, "works": WORKS}
+    packages = {"tale": STORY, "dares": DARES, "works": WORKS, "needy": NEEDY, "giver": GIVER, "tuned": TUNED}
     with beside(tmp_path_factory.mktemp("rig"), packages=packages, script=SCRIPT) as standing:
         yield Terminal(standing)
 
@@ -130,6 +146,52 @@ def test_a_session_is_changed_from_the_next_turn_on(terminal: Terminal) -> None:
     assert listed["packages"] == ["tale", "works"]
     terminal.refused("session", "set", "change", "--package", "gone", status=4, code="package.unknown")
     terminal.refused("session", "set", "change", "--bind", "story=gone", status=3, code="model.unconfigured")
+
+
+def test_the_packages_of_a_session_are_shown_with_reasons_and_changed(terminal: Terminal) -> None:
+    def packages(*change: str) -> Any:
+        return terminal.json("session", "packages", "chosen", *change)
+
+    def refused(*change: str, status: int, code: str) -> None:
+        terminal.refused("session", "packages", "chosen", *change, status=status, code=code)
+
+    terminal.type("session", "new", "chosen", "--package", "needy")
+    assert {one["package_id"]: one["reason"] for one in packages()["active"]} == {
+        "giver": "sole provider of gift@1, which needy requires",
+        "needy": "requested",
+    }
+    head, *rows = terminal.type("session", "packages", "chosen", "--add", "tuned").splitlines()
+    assert head.split() == ["package", "state", "why"]
+    assert [row.split()[:2] for row in rows] == [[name, "active"] for name in ("giver", "needy", "tuned")]
+    known = packages("--exclude", "giver", "--remove", "tuned")
+    assert (known["requested"], known["excluded"], known["active"]) == (["needy"], ["giver"], [])
+    assert [one["code"] for one in known["inactive"]] == ["activation.excluded"]
+    notices = terminal.json("session", "show", "chosen")["notices"]
+    assert [notice["code"] for notice in notices] == ["activation.excluded"]
+    known = packages("--add", "giver", "--provider", "gift@1=giver")
+    assert (known["excluded"], known["providers"], known["inactive"]) == ([], {"gift@1": "giver"}, [])
+    assert packages("--provider", "gift@1=")["providers"] == {}
+    refused("--remove", "gone", status=4, code="package.unknown")
+    refused("--exclude", "gone", status=4, code="package.unknown")
+    refused("--provider", "x@1=gone", status=4, code="package.unknown")
+    refused("--provider", "x@1=tale", status=3, code="activation.missing-provider")
+    terminal.refused("session", "packages", "nobody", status=4, code="session.unknown")
+
+
+def test_settings_of_packages_are_set_checked_and_read(terminal: Terminal) -> None:
+    terminal.type("session", "new", "tuning", "--package", "tuned")
+    terminal.type("session", "set", "tuning", "tuned.tone=grim", "tuned.count=3", 'tuned.word="7"')
+
+    def values() -> Any:
+        return terminal.json("run", "tuning", "tuned", "--wait")["output"]
+
+    assert values() == {"tone": "grim", "count": 3, "word": "7", "loud": False, "free": None}
+    terminal.type("session", "set", "tuning", "tuned.tone=null")
+    assert values()["tone"] == "calm"
+    assert terminal.json("session", "packages", "tuning")["settings"] == {"tuned": {"count": 3, "word": "7"}}
+    terminal.refused("session", "set", "tuning", "tuned.count=4", status=3, code="setting.invalid")
+    terminal.refused("session", "set", "tuning", "tuned.mood=4", status=4, code="setting.unknown")
+    terminal.refused("session", "set", "tuning", "tale.mood=4", status=4, code="setting.unknown")
 
 
 def test_a_manual_runtime_is_run_and_its_turn_looked_at(terminal: Terminal) -> None:

@@ -42,6 +42,8 @@ class Context:
         turn_id: the turn, also of a background job (the turn that left it).
         logical_turn: number of the turn, from 1; a retry keeps it.
         locale: language of the session, a BCP 47 tag.
+        user_settings: the package's settings by key, every declared one: what the player set, else the
+            world's value, else the default, else None. They do not change during a turn.
         random: numbers that a retry draws again.
         now: time of the run in UTC, frozen; a retry sees the same.
         signal: whether the run is being stopped.
@@ -56,6 +58,7 @@ class Context:
     turn_id: str
     logical_turn: int
     locale: str
+    user_settings: Mapping[str, Json]
     random: SeededRandom
     now: datetime
     signal: Signal
@@ -161,6 +164,7 @@ def _shared(static: StaticContext, call: Call, tell: Tell, signal: Signal) -> di
         "turn_id": static.turn_id,
         "logical_turn": static.logical_turn,
         "locale": static.locale,
+        "user_settings": static.user_settings,
         "random": SeededRandom(static.seed),
         "now": datetime.fromtimestamp(static.now, UTC),
         "signal": signal,

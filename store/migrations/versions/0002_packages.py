@@ -16,6 +16,7 @@ def upgrade() -> None:
     op.add_column("sessions", sa.Column("excluded", sa.Text(), nullable=True, server_default="[]"))
     op.add_column("sessions", sa.Column("choices", sa.Text(), nullable=True, server_default="{}"))
     op.add_column("sessions", sa.Column("settings", sa.Text(), nullable=True, server_default="{}"))
+    op.add_column("sessions", sa.Column("inactive", sa.Text(), nullable=True, server_default="[]"))
     op.create_table(
         "grants",
         sa.Column("subject", KEY, primary_key=True, nullable=False),

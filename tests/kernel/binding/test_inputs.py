@@ -118,3 +118,13 @@ def test_names_that_objects_inherit_elsewhere_are_ordinary() -> None:
     result = bound(constructor={"from": {"runtime": "toString"}}, __proto__={"from": {"runtime": "solo"}})
     assert list(result.slots) == ["__proto__"]
     assert result.missing == "constructor"
+
+
+def test_a_chosen_provider_answers_alone_and_only_for_inputs_of_one() -> None:
+    one = {"from": {"contract": "story@2"}, "select": "/n"}
+    all_of_them = {"from": {"contract": "story@2", "cardinality": "all"}, "select": "/n"}
+    read = {name: InputBinding.model_validate(b) for name, b in {"v": one, "w": all_of_them}.items()}
+    result = bind(read, OUTPUTS, PROVIDERS, one_problem, {"v": "q", "w": None})
+    assert result.slots["v"] == slot(2, "q", "q/b")
+    assert len(result.slots["w"]["items"]) == 2
+    assert result.diagnostics == ()

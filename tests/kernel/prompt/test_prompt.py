@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from kernel.agent.messages import Message
-from kernel.prompt import PromptParts, assemble, interpolate, nudge_text, unknown_roots
+from kernel.prompt import PromptParts, assemble, interpolate, nudge_text, unknown_places
 from kernel.wire.agent import Nudge
 
 
@@ -73,7 +73,7 @@ def test_templates_are_filled_once() -> None:
     body = "Hear {{ player.message }} in {{session.id}}, {{ unknown.root }}."
     values = {"player.message": "{{ session.id }}", "session.id": "s"}
     assert interpolate(body, values) == "Hear {{ session.id }} in s, {{ unknown.root }}."
-    assert unknown_roots(body) == ("unknown.root",)
+    assert unknown_places(body) == ("unknown.root",)
 
 
 @pytest.mark.parametrize("nudge", get_args(Nudge))

@@ -9,7 +9,7 @@ import pytest
 from kernel.errors import Code, TurnwrightError
 from kernel.schedule.graph import Graph, build
 from kernel.schedule.reasons import Finding
-from kernel.wire.turn import DetachedPlan
+from kernel.wire.turn import DetachedPlan, Edge
 from tests.kernel.schedule.plans import AGENT, graph, on, play, runtime, statuses, taking, turn
 
 
@@ -95,6 +95,12 @@ def test_a_contract_leads_to_its_providers_of_this_stage_or_an_earlier_one() -> 
     link = plan.nodes["z"].links[0]
     assert (link.runtimes, link.absent) == (("early", "same"), ("resting",))
     assert findings(plan) == []
+
+
+def test_a_contract_leads_to_the_provider_that_was_decided_on() -> None:
+    given = [runtime(f"{name}/r", "pre-turn", output="a.b@1") for name in ("p", "q")]
+    needy = runtime("z", needs=[Edge(contract="a.b@1", provider="q")])
+    assert graph(*given, needy).nodes["z"].upstreams == ("q/r",)
 
 
 def test_a_later_stage_never_unlocks_an_earlier_one() -> None:

@@ -14,7 +14,19 @@ from kernel.session.state import KEPT_APPROVALS, MAX_APPROVALS, MAX_CARRIED_JOBS
 from kernel.wire.approvals import Approval
 from kernel.wire.failure import Failure
 from kernel.wire.ids import turn_id_for
-from kernel.wire.session import Clock, Configure, Control, Interject, Resolve, Run, SessionSnapshot, Submit
+from kernel.wire.session import (
+    Applied,
+    Clock,
+    Configure,
+    Control,
+    Interject,
+    Notice,
+    OpenedSession,
+    Resolve,
+    Run,
+    SessionSnapshot,
+    Submit,
+)
 from kernel.wire.signals import Report
 from kernel.wire.turn import JobRef, TurnResult
 
@@ -348,8 +360,19 @@ def test_a_configuration_is_applied_between_turns() -> None:
     state.turn_ended(committed(turn_id))
     order = state.next(NOW)
     assert order == decide.Apply(1, change)
-    state.applied(order, Failure(code=Code.PACKAGE_UNKNOWN, message="no package"))
-    assert (state.revision, state.notices[-1].code) == (1, Code.PACKAGE_UNKNOWN)
+    state.applied(order, Applied(refused=Failure(code=Code.PACKAGE_UNKNOWN, message="no package")))
+    assert state.revision == 1
+    assert state.notices == [Notice(code=Code.PACKAGE_UNKNOWN, message="no package", refused=1)]
+
+
+def test_what_a_configuration_in_force_has_to_say_is_a_notice_that_refuses_nothing() -> None:
+    state = fresh()
+    state.configure(Configure(excluded=("dice",)))
+    order = state.next(NOW)
+    assert isinstance(order, decide.Apply)
+    told = Notice(code=Code.ACTIVATION_EXCLUDED, message="package 'dice' is excluded")
+    state.applied(order, Applied(notices=(told,)))
+    assert state.notices == [told]
 
 
 def test_a_configuration_that_changes_nothing_is_refused() -> None:
@@ -409,7 +432,7 @@ def test_the_snapshot_carries_everything_over() -> None:
     stored(state, "b", "c")
     state.report(Report(approval_opened=approval()))
     state.noted(state.next(NOW))
-    state.opened(Clock(completed_player_turns=7))
+    state.opened(OpenedSession(clock=Clock(completed_player_turns=7)))
     twin = SessionState("s", SessionSnapshot.model_validate_json(state.snapshot().model_dump_json()))
     assert twin.view() == state.view()
     assert twin.submit(Submit(action_id="b", text="go")) == state.submit(Submit(action_id="b", text="go"))
