@@ -36,6 +36,7 @@ from activities.agents import AgentActivities
 from activities.catalog import Catalog
 from activities.commits import CommitActivities
 from activities.configuring import Configuring
+from activities.following import Following
 from activities.functions import FunctionActivities
 from activities.generations import Generations
 from activities.jobs import JobActivities
@@ -98,8 +99,10 @@ class Parts:
     client: Client
     store: Store
     catalog: Catalog
+    configuring: Configuring
     slots: dict[str, Slot]
     network: Network
+    following: Following | None = None
 
 
 def main() -> None:
@@ -173,7 +176,20 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Parts:
         settings.packages.path,
         settings.home / "cache" / "packages",
     )
-    return Parts(settings, client, store, catalog, slots, network)
+    configuring = Configuring(store, catalog, slots)
+    following = await _follow(settings, catalog, configuring, stack) if settings.packages.watch else None
+    return Parts(settings, client, store, catalog, configuring, slots, network, following)
+
+
+async def _follow(
+    settings: Settings, catalog: Catalog, configuring: Configuring, stack: AsyncExitStack
+) -> Following:
+    """Watch the package folders until the stack ends."""
+    following = Following(catalog, configuring, settings.packages.path)
+    await following.take()
+    watching = asyncio.create_task(following.watch())
+    stack.callback(watching.cancel)
+    return following
 
 
 def build_workers(parts: Parts, interceptors: tuple[Interceptor, ...] = ()) -> list[Worker]:
@@ -212,9 +228,13 @@ def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
     generations, transcripts = Generations(store, parts.catalog), Transcripts()
     models = ModelCalls(store, parts.slots, WIRES)
     turns_queue = names.turns_queue(settings.temporal.queue) if settings.deployment.name else None
-    configuring = Configuring(store, parts.catalog, parts.slots)
-    sessions = SessionActivities(store, configuring, turns_queue=turns_queue)
-    turns = TurnActivities(store, generations, approval_deadline_ms=settings.approvals.deadline_s * 1000)
+    sessions = SessionActivities(store, parts.configuring, turns_queue=turns_queue)
+    turns = TurnActivities(
+        store,
+        generations,
+        approval_deadline_ms=settings.approvals.deadline_s * 1000,
+        following=parts.following,
+    )
     commits = CommitActivities(store, generations)
     leaf = [
         sessions.open_session,

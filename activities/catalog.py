@@ -124,6 +124,19 @@ class Catalog:
         async with self._scanning:
             return await asyncio.to_thread(self._scan)
 
+    def folder_names(self) -> frozenset[str]:
+        """Names of all package folders, of those too that cannot be loaded."""
+        return frozenset(path.name for root in (self._bundled, *self._folders) for path in _packages_in(root))
+
+    async def stored(self, package_id: str, digest: str) -> Source:
+        """A package of a digest as if its folder were still there.
+
+        Raises:
+            TurnwrightError: as `live`.
+        """
+        live, files = await self.live(package_id, digest), await self._contents.load(digest)
+        return Source(digest, live.package, files, bundled=False)
+
     def diagnose(self, name: str) -> str:
         """Why a package of this name cannot be loaded; empty when no folder has that name."""
         if Path(name).name != name:  # a client's word must not lead out of the folders
