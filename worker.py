@@ -36,6 +36,7 @@ from activities.agents import AgentActivities
 from activities.catalog import Catalog
 from activities.commits import CommitActivities
 from activities.configuring import Configuring
+from activities.following import Following
 from activities.functions import FunctionActivities
 from activities.generations import Generations
 from activities.jobs import JobActivities
@@ -99,8 +100,10 @@ class Parts:
     client: Client
     store: Store
     catalog: Catalog
+    configuring: Configuring
     slots: dict[str, Slot]
     network: Network
+    following: Following | None = None
 
 
 def main(start: Callable[[Settings], Coroutine[Any, Any, None]] | None = None) -> None:
@@ -183,10 +186,24 @@ async def assemble(settings: Settings, stack: AsyncExitStack, trusted: Sequence[
         settings.packages.path,
         settings.home / "cache" / "packages",
         isolation=isolation,
+        follows=settings.packages.watch,
         trusted=trusted,
     )
     stack.push_async_callback(catalog.close)
-    return Parts(settings, client, store, catalog, slots, network)
+    configuring = Configuring(store, catalog, slots)
+    following = await _follow(settings, catalog, configuring, stack) if settings.packages.watch else None
+    return Parts(settings, client, store, catalog, configuring, slots, network, following)
+
+
+async def _follow(
+    settings: Settings, catalog: Catalog, configuring: Configuring, stack: AsyncExitStack
+) -> Following:
+    """Watch the package folders until the stack ends."""
+    following = Following(catalog, configuring, settings.packages.path)
+    await following.take()
+    watching = asyncio.create_task(following.watch())
+    stack.callback(watching.cancel)
+    return following
 
 
 def build_workers(parts: Parts, interceptors: tuple[Interceptor, ...] = ()) -> list[Worker]:
@@ -225,9 +242,13 @@ def activities(parts: Parts) -> tuple[list[Any], list[Any]]:
     generations, transcripts = Generations(store, parts.catalog), Transcripts()
     models = ModelCalls(store, parts.slots, WIRES)
     turns_queue = names.turns_queue(settings.temporal.queue) if settings.deployment.name else None
-    configuring = Configuring(store, parts.catalog, parts.slots)
-    sessions = SessionActivities(store, configuring, turns_queue=turns_queue)
-    turns = TurnActivities(store, generations, approval_deadline_ms=settings.approvals.deadline_s * 1000)
+    sessions = SessionActivities(store, parts.configuring, turns_queue=turns_queue)
+    turns = TurnActivities(
+        store,
+        generations,
+        approval_deadline_ms=settings.approvals.deadline_s * 1000,
+        following=parts.following,
+    )
     commits = CommitActivities(store, generations)
     leaf = [
         sessions.open_session,

@@ -36,13 +36,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Source:
-    """A package folder as it was read."""
+    """A package as its folder holds it, or as it was stored: then there is no folder."""
 
     digest: str
     package: Package
     files: Mapping[str, bytes]
-    folder: Path
-    bundled: bool
+    folder: Path | None = None
+    bundled: bool = False
 
     @property
     def has_code(self) -> bool:
@@ -101,6 +101,7 @@ class Catalog:
         folders: further folders of packages; their code runs in child processes, once it is approved.
         cache: where content of digests is laid out to be imported.
         isolation: how the child processes are confined.
+        follows: whether the approval of a folder holds for what the folder comes to hold.
         trusted: folders whose packages are trusted as the bundled ones are.
         kept: how many packages stay loaded; the one that was not asked for the longest goes first.
     """
@@ -114,6 +115,7 @@ class Catalog:
         cache: Path,
         *,
         isolation: Isolation | None = None,
+        follows: bool = False,
         trusted: Sequence[Path] = (),
         kept: int = _KEPT,
     ) -> None:
@@ -124,6 +126,7 @@ class Catalog:
         self._cache = cache
         self._isolation = isolation or Isolation()
         self._children = Children()
+        self._follows = follows
         self._kept = kept
         self._live: OrderedDict[_Key, LivePackage] = OrderedDict()
         self._loading: dict[_Key, asyncio.Future[LivePackage]] = {}
@@ -142,6 +145,19 @@ class Catalog:
         async with self._scanning:
             return await asyncio.to_thread(self._scan)
 
+    def folder_names(self) -> frozenset[str]:
+        """Names of all package folders, of those too that cannot be loaded."""
+        return frozenset(path.name for root in (self._bundled, *self._folders) for path in _packages_in(root))
+
+    async def stored(self, package_id: str, digest: str) -> Source:
+        """A package of a digest as if its folder were still there.
+
+        Raises:
+            TurnwrightError: as `live`.
+        """
+        live, files = await self.live(package_id, digest), await self._contents.load(digest)
+        return Source(digest, live.package, files)
+
     def diagnose(self, name: str) -> str:
         """Why a package of this name cannot be loaded; empty when no folder has that name."""
         if Path(name).name != name:  # a client's word must not lead out of the folders
@@ -152,10 +168,10 @@ class Catalog:
                 return "\n".join(problem.render() for problem in loaded.errors)
         return ""
 
-    async def approved(self, sources: Collection[Source], session_id: str) -> frozenset[str]:
-        """The digests of these packages whose code a session may run."""
+    async def approved(self, sources: Collection[Source], session_id: str | None) -> frozenset[str]:
+        """The digests of these packages whose code a session may run; any session where None is given."""
         asked = [source for source in sources if source.has_code and not source.bundled]
-        subjects = {source.digest: {source.digest, grants.followed(source.folder)} for source in asked}
+        subjects = {source.digest: self._subjects(source) for source in asked}
         async with self._store.read() as conn:
             given = await grants.in_force(conn, set().union(*subjects.values()), session_id)
         return frozenset(
@@ -167,6 +183,10 @@ class Catalog:
                 granted=bool(subjects.get(source.digest, set()) & given),
             )
         )
+
+    def _subjects(self, source: Source) -> set[str]:
+        follows = self._follows and source.folder is not None
+        return {source.digest, *([grants.followed(source.folder)] if follows and source.folder else [])}
 
     async def try_code(self, source: Source) -> None:
         """Load a package's code before it is activated, so that a session is not made on what cannot run.

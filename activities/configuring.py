@@ -96,20 +96,30 @@ class Configuring:
             columns["settings"] = await self._settings(session, active, configure.settings)
         return Changes(columns, notices)
 
-    async def choose(self, session_id: str, session: Session | None, configure: Configure) -> Changes:
-        """Choose, load and store the packages of a session, as the folders hold them now.
+    async def choose(
+        self,
+        session_id: str,
+        session: Session | None,
+        configure: Configure,
+        sources: Mapping[str, Source] | None = None,
+    ) -> Changes:
+        """Choose, load and store the packages of a session.
+
+        Args:
+            sources: every package there is; what the folders hold now when left out.
 
         Raises:
             TurnwrightError: what keeps a set of packages from being active, or one from being loaded.
         """
         wanted, held = _Wanted.of(session, configure), _held(session)
-        sources = await self._catalog.sources()
+        sources = await self._catalog.sources() if sources is None else sources
         async with self._store.read() as conn:
             disabled = await switches.disabled(conn) - held
         requested = wanted.packages
         if requested is None:
             requested = [name for name in self._catalog.bundled_ids() if name not in disabled]
-        await self._refuse_broken(sources, [*requested, *wanted.choices.values()])
+        named = {*requested, *wanted.choices.values()} - set(wanted.excluded)
+        await self._refuse_broken(sources, sorted(named))
         activation = activate(
             requested,
             {name: source.package for name, source in sources.items()},
@@ -155,8 +165,9 @@ class Configuring:
                 raise TurnwrightError(Code.PACKAGE_INVALID, problems, where=name)
 
     async def _check_exclusions(self, session: Session | None, configure: Configure) -> None:
-        """Refuse the name of a package that nobody knows; one that was excluded before may be gone since."""
-        names = set(configure.excluded or ()) - set(session.excluded if session else ())
+        """Refuse the name of a package that nobody knows; one that the session had may be gone since."""
+        had = {*_held(session), *(session.excluded if session else ())}
+        names = set(configure.excluded or ()) - had
         sources = await self._catalog.sources() if names else {}
         for name in sorted(names - set(sources)):
             if not await asyncio.to_thread(self._catalog.diagnose, name):

@@ -10,6 +10,7 @@ from typing import Any
 from temporalio import activity
 
 from activities.catalog import LivePackage
+from activities.following import Following
 from activities.generations import Generations, frozen
 from kernel.catalog import plan_input
 from kernel.catalog.settings import effective, unfit
@@ -33,9 +34,18 @@ class TurnActivities:
 
     Args:
         approval_deadline_ms: how long an approval stays open.
+        following: where sessions follow the folders of their packages; else they keep what they chose.
     """
 
-    def __init__(self, store: Store, generations: Generations, *, approval_deadline_ms: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        generations: Generations,
+        *,
+        approval_deadline_ms: int,
+        following: Following | None = None,
+    ) -> None:
+        self._following = following
         self._store = store
         self._generations = generations
         self._catalog = generations.catalog
@@ -52,11 +62,20 @@ class TurnActivities:
             if refused := _refusal(session, turn, action):
                 return OpenedTurn(refused=refused)
             assert action is not None
+            columns: dict[str, Any] = {}
+            if self._following is not None:
+                try:
+                    session, columns = await self._following.followed(session)
+                except TurnwrightError as error:
+                    return OpenedTurn(refused=Failure(code=error.code, message=outline(error.account)))
             packages = await self._packages(session)
             plan = self._plan(session, packages, action)
             if refused := _unplannable(plan):
                 return OpenedTurn(refused=refused)
             async with self._store.write() as conn:
+                if columns:
+                    await sessions.lock(conn, session.session_id)
+                    await sessions.update(conn, session.session_id, **columns)
                 known = await self._open(conn, session, packages, action, plan)
         if known.receipt is not None:
             return OpenedTurn(receipt=TurnResult.model_validate(known.receipt))

@@ -40,6 +40,7 @@ async def serve(
             where=str(settings.home),
             accepted="`turnwright dev --stop` first, or another TURNWRIGHT_HOME",
         )
+    settings = followed(settings)
     offline = offline or not settings.slots
     wanted = stack.port_of(settings.temporal.address)
     port = None if free_port else stack.free_port(wanted)
@@ -49,8 +50,15 @@ async def serve(
                 "No language model is used: an offline stand-in answers. [slots.story] configures a real one."
             )
         say(f"home {settings.home}; `turnwright play` in another terminal plays; Ctrl-C stops everything")
+        for folder in settings.packages.path:
+            say(f"{folder} is watched: later turns run what its packages become")
         ready(parts.note)
         raise await parts.broken()
+
+
+def followed(settings: Settings) -> Settings:
+    """These settings, with sessions following their package folders."""
+    return settings.model_copy(update={"packages": settings.packages.model_copy(update={"watch": True})})
 
 
 async def stop(settings: Settings) -> int:

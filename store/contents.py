@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
@@ -45,20 +46,20 @@ class DatabaseContents:
     """In the store's own database."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
 
     async def put(self, package_id: str, version: str, files: Mapping[str, bytes]) -> str:
         """Keep a package's files unless they are there; returns their digest."""
         key = await asyncio.to_thread(package_files.digest, files)
-        async with self._store.read() as conn:
+        async with self.store.read() as conn:
             if await packages.get(conn, key) is not None:
                 return key
-        async with self._store.write() as conn:
+        async with self.store.write() as conn:
             return await packages.put(conn, package_id, version, files)
 
     async def load(self, digest: str) -> dict[str, bytes]:
         """The files of a digest, checked against it."""
-        async with self._store.read() as conn:
+        async with self.store.read() as conn:
             return await packages.load(conn, digest)
 
 
@@ -91,7 +92,8 @@ class DirectoryContents:
                 os.fsync(writing.fileno())  # a session is written next that names this digest
             draft.replace(file)
         except OSError as error:
-            draft.unlink(missing_ok=True)
+            with suppress(OSError):
+                draft.unlink()
             raise self._unreachable(error) from error
         return digest
 

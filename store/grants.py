@@ -78,13 +78,13 @@ async def revoke(
     return await rows.affected(conn, statement.values(revoked_at=rows.moment(now)))
 
 
-async def in_force(conn: Connection, subjects: Collection[str], session_id: str) -> frozenset[str]:
-    """The subjects that are granted to a session."""
+async def in_force(conn: Connection, subjects: Collection[str], session_id: str | None) -> frozenset[str]:
+    """The subjects that are granted to a session; to any session where None is given."""
     statement = select(grants.c.subject).where(
-        grants.c.subject.in_(sorted(subjects)),
-        grants.c.session_id.in_([EVERYWHERE, session_id]),
-        grants.c.revoked_at.is_(None),
+        grants.c.subject.in_(sorted(subjects)), grants.c.revoked_at.is_(None)
     )
+    if session_id is not None:
+        statement = statement.where(grants.c.session_id.in_([EVERYWHERE, session_id]))
     return frozenset((await conn.execute(statement)).scalars())
 
 

@@ -173,11 +173,11 @@ class _Choosing:
         return Activation(active, (*self.problems, *incompatible(packages, self.choices)), self.asked)
 
     def _name(self, name: str, reason: str) -> None:
-        if name not in self.available:
+        if name in self.excluded:
+            self._report(name, Code.ACTIVATION_EXCLUDED, f"package {name!r} is excluded")
+        elif name not in self.available:
             accepted = ", ".join(sorted(self.available))
             self._report(name, Code.PACKAGE_UNKNOWN, f"no package {name!r} is known", accepted, blocks=True)
-        elif name in self.excluded:
-            self._report(name, Code.ACTIVATION_EXCLUDED, f"package {name!r} is excluded")
         elif name in self.disabled:
             accepted = f"`turnwright package enable {name}`"
             self._report(

@@ -10,7 +10,7 @@ from store.engine import Store
 ONE = {"subject": "sha256:1", "package_id": "omens"}
 
 
-async def in_force(store: Store, session_id: str, *subjects: str) -> set[str]:
+async def in_force(store: Store, session_id: str | None, *subjects: str) -> set[str]:
     async with store.read() as conn:
         return set(await grants.in_force(conn, subjects, session_id))
 
@@ -29,6 +29,7 @@ async def test_a_grant_of_one_session_holds_there_alone(store: Store) -> None:
         await grants.give(conn, **ONE, session_id="s1")
     assert await in_force(store, "s1", "sha256:1") == {"sha256:1"}
     assert await in_force(store, "s2", "sha256:1") == set()
+    assert await in_force(store, None, "sha256:1") == {"sha256:1"}
 
 
 async def test_what_is_revoked_can_be_granted_again_by_a_person_alone(store: Store) -> None:

@@ -32,9 +32,11 @@ WORDS = function(
 
 
 @asynccontextmanager
-async def community(tmp_path: Path, **packages: Any) -> AsyncIterator[Rig]:
+async def community(tmp_path: Path, *, watch: bool = False, **packages: Any) -> AsyncIterator[Rig]:
     model = ModelServer([Reply(text="So it is.", times=0)])
-    async with rig(tmp_path, packages={"tale": STORY, **packages}, model=model, community=True) as r:
+    environ = {"TURNWRIGHT_WATCH": "true"} if watch else {}
+    everything = {"tale": STORY, **packages}
+    async with rig(tmp_path, packages=everything, model=model, community=True, **environ) as r:
         yield r
 
 
@@ -109,17 +111,34 @@ async def test_changed_content_asks_again(tmp_path: Path) -> None:
 
 
 async def test_changed_content_of_a_followed_folder_asks_nobody(tmp_path: Path) -> None:
-    async with community(tmp_path, words=WORDS) as r:
+    async with community(tmp_path, watch=True, words=WORDS) as r:
         await approve(r, "words", follow=True)
         edit(r, "words")
         session = await r.session(packages=["tale", "words"])
-        result = await session.play("I wait.")
-        assert ended(result)["words"] == "success"
+        assert ended(await session.play("I wait."))["words"] == "success"
+
+
+async def test_outside_dev_no_folder_is_followed(tmp_path: Path) -> None:
+    async with community(tmp_path, words=WORDS) as r:
+        await approve(r, "words", follow=True)
+        await left_out(r, "words")
+
+
+async def test_an_edit_that_nobody_approved_leaves_a_session_with_what_was_approved(tmp_path: Path) -> None:
+    async with community(tmp_path, watch=True, words=WORDS) as r:
+        await approve(r, "words")
+        session = await r.session(packages=["tale", "words"])
+        before = await session.play("I wait.")
+        edit(r, "words")
+        assert r.parts is not None
+        assert r.parts.following is not None
+        await r.parts.following.take()
+        assert (ended(before), ended(await session.play("I wait."))) == (ended(before),) * 2
 
 
 @pytest.mark.parametrize("follow", [False, True])
 async def test_a_revoked_approval_stops_the_next_call(tmp_path: Path, follow: bool) -> None:
-    async with community(tmp_path, words=WORDS) as r:
+    async with community(tmp_path, watch=True, words=WORDS) as r:
         await approve(r, "words", follow=follow)
         session = await r.session(packages=["tale", "words"])
         await session.play("I wait.")
