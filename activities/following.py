@@ -45,6 +45,7 @@ class Following:
         self._folders = tuple(folders)
         self._sources: dict[str, Source] = {}
         self._present: frozenset[str] = frozenset()
+        self._taking = asyncio.Lock()
 
     async def watch(self) -> None:
         """Take every edit, until cancelled."""
@@ -61,6 +62,10 @@ class Following:
 
     async def take(self) -> None:
         """Read the folders, and load what changed; what does not load leaves the former content in place."""
+        async with self._taking:
+            await self._take()
+
+    async def _take(self) -> None:
         sources = await self._catalog.sources()
         self._present = await asyncio.to_thread(self._catalog.folder_names)
         known = {name: source for name, source in self._sources.items() if name in self._present}
@@ -99,14 +104,16 @@ class Following:
         """
         bundled = self._catalog.bundled_ids()
         own = {e["package_id"]: e["digest"] for e in session.active if e["package_id"] not in bundled}
+        if own.keys() - self._present or self._edited(own):
+            with suppress(OSError):  # it may be the session that knows the folders better
+                await self.take()
         if gone := sorted(own.keys() - self._present):
             raise TurnwrightError(
                 Code.PACKAGE_UNKNOWN,
                 f"the folder of package {gone[0]!r} is gone",
                 accepted=f"its folder, or `session packages {session.session_id} --exclude {gone[0]}`",
             )
-        edited = sorted(name for name, digest in own.items() if self._digest(name, digest) != digest)
-        if not edited:
+        if not (edited := self._edited(own)):
             return session, {}
         try:
             columns = await self._chosen(session, own)
@@ -125,6 +132,9 @@ class Following:
             if problem["package_id"] in active:
                 raise TurnwrightError(Code(problem["code"]), problem["message"])
         return chosen.columns
+
+    def _edited(self, own: Mapping[str, str]) -> list[str]:
+        return sorted(name for name, digest in own.items() if self._digest(name, digest) != digest)
 
     def _digest(self, name: str, otherwise: str) -> str:
         known = self._sources.get(name)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bench import packages, script
+from bench import package_rows, script
 from bench.measure import Clock, Sample, Series, interleaved, progress
 from bench.processes import Child
 from bench.product import BULK, NOTES, PROPOSALS, Session
@@ -107,22 +107,6 @@ def wide_plan(count: int) -> PlanInput:
     return PlanInput(logical_turn=1, runtimes=tuple(runtimes))
 
 
-async def child(stage: Stage, effort: Effort) -> list[Row]:
-    """A call to package code in a warm process of its own, beside the same call in the worker's process."""
-    children, away, here = await packages.calls(stage.home)
-
-    async def beyond() -> float:
-        return await away() - await here()
-
-    try:
-        name = "a call to package code"
-        ours, theirs = await interleaved([away, here], times=effort.others, warm=1, label=name)
-        extra = await _alone(f"{name}: the process", beyond, effort, limit=packages.CHILD_MS)
-    finally:
-        await children.close()
-    return [Row(name, "ms", ours, theirs), extra]
-
-
 async def delta(stage: Stage, effort: Effort) -> list[Row]:
     """From the player's words to the first word of the story at a reader in another process."""
     async with stage.store() as store:
@@ -203,7 +187,9 @@ ROWS: dict[str, Measure] = {
     "large": large,
     "crowd": crowd,
     "plan": plan,
-    "child": child,
+    "activation": package_rows.activation,
+    "unchanged": package_rows.unchanged,
+    "child": package_rows.child,
     "delta": delta,
     "bulk": bulk,
     "stop": stop,

@@ -58,14 +58,14 @@ def read_folder(path: Path) -> Folder:
     files: dict[str, bytes] = {}
     links: dict[str, str] = {}
     total = 0
-    for name, entry in _entries(root, PurePosixPath(), 0):
+    for name, entry in _entries(str(root), "", 0):
+        target: str | Path = entry.path
         if entry.is_symlink():
             links[name] = os.readlink(entry.path)
-            target = _inside(root, entry)
-            if target is None:
+            inside = _inside(root, entry)
+            if inside is None:
                 continue
-        else:
-            target = Path(entry.path)
+            target = inside
         files[name] = _read(target, name)
         total += len(files[name])
         _check_size(len(files), total)
@@ -155,19 +155,23 @@ def mismatch(expected: str, message: str) -> TurnwrightError:
     return TurnwrightError(Code.PACKAGE_DIGEST, message, where=expected, accepted="content of that digest")
 
 
-def _entries(root: Path, inner: PurePosixPath, depth: int) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Every file and link below a folder; folders are walked, links to folders are not."""
+def _entries(folder: str, inner: str, depth: int) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Every file and link below a folder; folders are walked, links to folders are not.
+
+    Paths are plain text here: hundreds of folders are read each time a session is made, and `pathlib` took
+    half of it.
+    """
     if depth > MAX_DEPTH:
-        raise _bad_path(str(inner), f"folders nest deeper than {MAX_DEPTH}")
-    with os.scandir(root / inner) as found:
+        raise _bad_path(inner, f"folders nest deeper than {MAX_DEPTH}")
+    with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
         if entry.name in _SKIPPED:
             continue
-        name = str(inner / entry.name)
+        name = f"{inner}/{entry.name}" if inner else entry.name
         _check_path(name)
         if entry.is_dir(follow_symlinks=False):
-            yield from _entries(root, inner / entry.name, depth + 1)
+            yield from _entries(entry.path, name, depth + 1)
         elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
             yield name, entry
         else:
@@ -182,16 +186,28 @@ def _inside(root: Path, entry: os.DirEntry[str]) -> Path | None:
     return target if target.is_relative_to(root) and target.is_file() else None
 
 
-def _read(path: Path, name: str) -> bytes:
+def _read(path: str | Path, name: str) -> bytes:
     # What was a regular file a moment ago may be a link or a pipe now.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             raise _bad_path(name, "it is no regular file")
-        content = file.read(MAX_FILE_BYTES + 1)
+        content = _content(descriptor, found.st_size)
+    finally:
+        os.close(descriptor)
     if len(content) > MAX_FILE_BYTES:
         raise _too_large(f"a file of more than {MAX_FILE_BYTES} bytes", name)
     return content
+
+
+def _content(descriptor: int, expected: int) -> bytes:
+    """All of a file up to one byte past the limit; its size is a guess, for it may grow meanwhile."""
+    pieces, left = [], MAX_FILE_BYTES + 1
+    while left and (piece := os.read(descriptor, min(left, max(expected, 4096) + 1))):
+        pieces.append(piece)
+        left -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _extract(archive: zipfile.ZipFile) -> dict[str, bytes]:

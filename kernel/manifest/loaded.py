@@ -126,9 +126,9 @@ class Package:
     @property
     def provides(self) -> tuple[str, ...]:
         """Every contract it provides: outputs of runtimes and `provides`, sorted."""
-        outputs = {r.manifest.io.output.contract for r in self.runtimes} - {None}
-        declared = {provided.contract for provided in self.manifest.provides}
-        return tuple(sorted(declared | {contract for contract in outputs if contract}))
+        found = {provided.contract for provided in self.manifest.provides}
+        found.update(c for runtime in self.runtimes if (c := runtime.manifest.io.output.contract))
+        return tuple(sorted(found))
 
     def runtime(self, runtime_id: str) -> Runtime | None:
         """The runtime of an ID."""

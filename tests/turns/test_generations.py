@@ -127,6 +127,18 @@ async def test_turns_after_the_removal_of_a_folder_name_the_package(tmp_path: Pa
         assert await word(session, "other") == "still"
 
 
+async def test_what_a_session_was_just_configured_with_is_not_taken_back(tmp_path: Path) -> None:
+    async with rig(tmp_path, packages={"work": says("old")}, TURNWRIGHT_WATCH="true") as r:
+        session = await r.session(packages=["work"])
+        assert await word(session) == "old"
+        for number in range(3):
+            edit(r, says(f"new {number}"))
+            write_packages(r.home / "packages", {f"more-{number}": says("more")})
+            await session.update(names.CONFIGURE, {"packages": ["work", f"more-{number}"]})
+            assert await word(session) == f"new {number}"
+            assert await word(session, f"more-{number}") == "more"
+
+
 async def test_without_following_an_edit_changes_nothing_until_configure(tmp_path: Path) -> None:
     async with rig(tmp_path, packages={"work": says("old")}) as r:
         session = await r.session(packages=["work"])

@@ -17,6 +17,9 @@ import {
 export interface SessionInput {
   session_id: string;
   packages?: string[] | null;
+  excluded?: string[] | null;
+  providers?: Record<string, string | null> | null;
+  settings?: Record<string, Record<string, unknown>> | null;
   locale?: string;
 }
 
@@ -67,6 +70,9 @@ export interface InterjectReceipt {
 
 export interface Configure {
   packages?: string[] | null;
+  excluded?: string[] | null;
+  providers?: Record<string, string | null> | null;
+  settings?: Record<string, Record<string, unknown>> | null;
   bindings?: Record<string, string> | null;
   locale?: string | null;
 }
@@ -142,6 +148,7 @@ export interface LastTurn {
 export interface Notice {
   code: string;
   message?: string;
+  refused?: number | null;
 }
 
 export interface TurnResult {

@@ -1,4 +1,4 @@
-"""What packages cost: rows that need no server."""
+"""Calls to package code: in a warm process of its own, and in this one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from bench.measure import Clock, Sample
 from kernel.wire.host import Invoke, StaticContext
 
 CALLS = 200
-CHILD_MS = 3.0
 
 _HANDLER = 'async def handler(ctx):\n    return {"mood": await ctx.state.get("/mood")}\n'
 _INVOKE = Invoke(
