@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from client import output
-from client.commands import health, local, packages, people, sessions, turns
+from client.commands import health, local, package_tests, people, sessions, turns
 from link.exit import leave
 
 EXIT_STATUSES = """\
@@ -39,7 +39,7 @@ app.add_typer(turns.app, name="turn")
 app.command("inbox")(people.inbox)
 app.command("resolve")(people.resolve)
 app.add_typer(people.jobs_app, name="jobs")
-app.add_typer(packages.app, name="package")
+app.add_typer(package_tests.app, name="package")
 app.command("migrate")(health.migrate)
 app.command("doctor")(health.doctor)
 

@@ -1,7 +1,7 @@
 """A model without a network: a real HTTP server on loopback that speaks `/v1/chat/completions`.
 
 It is no stand-in inside the code: the ordinary wire talks to it over a socket, so a demonstration runs what
-production runs. Its replies say `"model": "offline"`.
+production runs. Its replies say `"model": "offline"`, or `"scripted"` where a test wrote them beforehand.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from activities.models.offline.chat_format import ChatAnswerParts, error_body, stream_events, whole_answer
 from activities.models.offline.decide import MODEL_NAME, answer
 from activities.models.offline.http_server import HttpRequest, HttpResponse, HttpServer
+from activities.models.offline.script import Exhausted, Script
 
 DEFAULT_DELAY_S = 0.015
 
@@ -52,6 +53,7 @@ async def start_offline(
 class _Service:
     def __init__(self, delay_s: float) -> None:
         self._delay_s = delay_s
+        self._script = Script()
 
     async def handle(self, request: HttpRequest, response: HttpResponse) -> None:
         path = request.path.partition("?")[0].rstrip("/")
@@ -60,6 +62,11 @@ class _Service:
             await response.whole(200, json.dumps(models).encode())
         elif request.method == "POST" and path == "/v1/chat/completions":
             await self._complete(request, response)
+        elif request.method == "POST" and path == "/script":
+            self._script.begin(request.json() or {})
+            await response.whole(200, b"{}")
+        elif request.method == "GET" and path == "/calls":
+            await response.whole(200, json.dumps(self._script.calls).encode())
         else:
             await response.whole(404, error_body("not_found_error", f"no {request.method} {path} here"))
 
@@ -68,7 +75,14 @@ class _Service:
         if not isinstance(body, Mapping) or not isinstance(body.get("messages"), list):
             await response.whole(400, error_body("invalid_request_error", "`messages` must be a list"))
             return
-        parts = answer(body)
+        key = request.headers.get("idempotency-key", "")
+        try:
+            parts = self._script.take(key) or answer(body)
+        except Exhausted as error:
+            self._script.note(key, body, None)
+            await response.whole(400, error_body("invalid_request_error", str(error)))
+            return
+        self._script.note(key, body, parts)
         if body.get("stream"):
             await self._stream(parts, response)
         else:
