@@ -299,7 +299,10 @@ def played(sessions: Sequence[Session], folders: Mapping[str, str]) -> list[Find
     found = [Finding("packages played", "ok", ", ".join(said) or "none, no session is open")]
     for name, holders in sorted(others.items()):
         what = "was edited" if name in folders else "is in no package folder"
-        todo = "`turnwright session set SESSION --package …` takes up what the folder holds"
+        todo = (
+            "`turnwright session set SESSION --package …` takes up what the folder holds; "
+            "under `turnwright dev` the next turn does"
+        )
         message = f"{name} {what}; stored content goes on for {', '.join(holders[:3])}"
         message += " …" if len(holders) > 3 else ""
         found.append(Finding("packages played", "note", message, todo if name in folders else ""))

@@ -105,6 +105,9 @@ class Package:
         event_schemas: payload schemas of its event topics.
         data_schemas: record schemas of its data namespaces.
         entry: path of the entry module, or None.
+
+    Attributes:
+        provides: every contract it provides: outputs of runtimes and `provides`, sorted.
     """
 
     id: str
@@ -117,18 +120,17 @@ class Package:
     data_schemas: Mapping[str, Schema] = field(default_factory=dict)
     entry: str | None = None
     origin: Origin = field(default=Origin("PLUGIN.md", "", {}), repr=False, compare=False)
+    provides: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found = {provided.contract for provided in self.manifest.provides}
+        found.update(c for runtime in self.runtimes if (c := runtime.manifest.io.output.contract))
+        object.__setattr__(self, "provides", tuple(sorted(found)))  # activation asks for it many times
 
     @property
     def tools(self) -> tuple[ContributedTool, ...]:
         """The tools it declares, in their order."""
         return self.manifest.contributes.tools
-
-    @property
-    def provides(self) -> tuple[str, ...]:
-        """Every contract it provides: outputs of runtimes and `provides`, sorted."""
-        found = {provided.contract for provided in self.manifest.provides}
-        found.update(c for runtime in self.runtimes if (c := runtime.manifest.io.output.contract))
-        return tuple(sorted(found))
 
     def runtime(self, runtime_id: str) -> Runtime | None:
         """The runtime of an ID."""
