@@ -85,6 +85,8 @@ PASSED_THROUGH = (
     "referencing",
     "rpds",
     "rfc8785",
+    "re2",
+    "_re2",
     "attrs",
     "attr",
 )

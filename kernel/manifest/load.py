@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from kernel.errors import Code
+from kernel.manifest.advice import code_advice
 from kernel.manifest.checks import contract_problems, effective_tools, package_problems
 from kernel.manifest.diagnostics import Diagnostic, FieldPath, ordered, quoted
 from kernel.manifest.fields import NAME_PATTERN, ManifestModel
@@ -23,10 +24,11 @@ from kernel.manifest.package import PluginManifest
 from kernel.manifest.problems import validate
 from kernel.manifest.references import References
 from kernel.manifest.runtime import RuntimeManifest
-from kernel.manifest.schemas import Schema
+from kernel.manifest.schemas import Schema, read_json
 from kernel.manifest.versions import PRODUCT_VERSION
 from kernel.manifest.well_known import WELL_KNOWN
 from kernel.manifest.yaml_core import parse_yaml
+from kernel.schemas import problem
 
 PLUGIN: Final = "PLUGIN.md"
 RUNTIME: Final = "RUNTIME.md"
@@ -121,6 +123,8 @@ class _Reader:
             product_version=self.product_version,
             runtime_ids=ids,
         )
+        files = self.files.files
+        self.problems += code_advice(resolved, manifest.contributes, entry, files)
         return Package(
             id=self.name,
             version=manifest.version,
@@ -271,11 +275,24 @@ class _Reader:
             if (schema := self.references.schema(origin, (*at, "schema"), data.schema_path)) is not None:
                 found[name] = schema
             if data.authoring is not None and data.authoring.example is not None:
-                self.references.file(origin, (*at, "authoring", "example"), data.authoring.example)
+                self._check_example(origin, (*at, "authoring", "example"), data.authoring.example, schema)
         for name, dataset in manifest.contributes.datasets.items():
             at_dataset = ("contributes", "datasets", name, "schema")
             self.references.schema(origin, at_dataset, dataset.schema_path)
         return found
+
+    def _check_example(self, origin: Origin, at: FieldPath, example: str, schema: Schema | None) -> None:
+        """Hold an example of world content against the schema of its namespace. Seed 001."""
+        path = self.references.file(origin, at, example)
+        if path is None or schema is None or not path.endswith(".json"):
+            return
+        value, fault = read_json(self.files.files[path])
+        if not fault:
+            records = value if isinstance(value, list) else [value]
+            fault = next((found for record in records if (found := problem(schema, record))), "")
+        if fault:
+            message = f"the example {path} does not match the schema: {fault}"
+            self.problems.append(origin.problem(Code.PACKAGE_SCHEMA, at, message, "a valid example"))
 
     def _note(self, code: Code, message: str, file: str, accepted: str) -> None:
         self.problems.append(Diagnostic(code, message, file, accepted=accepted))

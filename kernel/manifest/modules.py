@@ -48,6 +48,35 @@ def module_problems(content: bytes, signature: str, *, file: str) -> list[Diagno
     return found
 
 
+def names_used(content: bytes) -> frozenset[str]:
+    """Attributes that a module reads, as `gateway` of `ctx.gateway`; of a text that is no Python, none."""
+    try:
+        tree = ast.parse(content[:MAX_MODULE_BYTES])
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    return frozenset(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+
+
+def asks_payload_for_runtime(content: bytes) -> int | None:
+    """The line where a module looks for `runtimeId` in a hook's payload, which never has it."""
+    try:
+        tree = ast.parse(content[:MAX_MODULE_BYTES])
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(
+                value=ast.Name(id="payload"), slice=ast.Constant(value="runtimeId" | "pluginId")
+            ):
+                return node.lineno
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="payload"), attr="get"),
+                args=[ast.Constant(value="runtimeId" | "pluginId"), *_],
+            ):
+                return node.lineno
+    return None
+
+
 def _function(tree: ast.Module, signature: str, file: str) -> Iterator[Diagnostic]:
     name = signature.partition("(")[0].split()[-1]
     bound = list(_bindings(_outside_functions(tree)))

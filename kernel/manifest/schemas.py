@@ -19,6 +19,7 @@ from jsonschema.exceptions import SchemaError
 
 from kernel.errors import Code
 from kernel.manifest.diagnostics import Diagnostic, quoted
+from kernel.patterns import fault
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -67,6 +68,14 @@ def read_schema(content: bytes, *, file: str) -> tuple[Schema | None, Diagnostic
     except _Refused as refused:
         message = f"{file}: {refused.message}"
         return None, Diagnostic(Code.PACKAGE_SCHEMA, message, file, refused.line, accepted=refused.accepted)
+
+
+def read_json(content: bytes) -> tuple[Any, str]:
+    """Parse a JSON file by the same rules; the value, and why there is none, or an empty text."""
+    try:
+        return _parse(content), ""
+    except _Refused as refused:
+        return None, refused.message
 
 
 def check_schema(schema: Any) -> str:
@@ -193,6 +202,19 @@ def _check_keywords(places: Mapping[Pointer, Mapping[str, Any]]) -> None:
         for key in ("$dynamicRef", "$recursiveRef"):
             if key in here:
                 raise _Refused(f"{key} at {_show(at)} is not supported", "$ref")
+        _check_patterns(at, here)
+    if any("patternProperties" in here for here in places.values()):
+        for at, here in places.items():
+            if "unevaluatedProperties" in here:
+                message = f"unevaluatedProperties at {_show(at)} goes not with patternProperties"
+                raise _Refused(message, "additionalProperties")
+
+
+def _check_patterns(at: Pointer, here: Mapping[str, Any]) -> None:
+    for pattern in (*([here["pattern"]] if "pattern" in here else ()), *here.get("patternProperties", ())):
+        if problem := fault(pattern):
+            message = f"the pattern {quoted(pattern)} at {_show(at)} cannot be used: {problem}"
+            raise _Refused(message, "RE2 syntax: no look-around, no back-references")
 
 
 def _target(at: Pointer, here: Mapping[str, Any], places: Mapping[Pointer, Mapping[str, Any]]) -> Pointer:

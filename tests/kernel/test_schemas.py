@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kernel.agent.endings import json_ending
@@ -39,3 +41,26 @@ def test_an_ending_is_found(text: str) -> None:
 def test_prose_is_no_ending(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         json_ending(text)
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"pattern": "^(a+)+$"}, "a" * 9, "a" * 50_000 + "b"),
+        ({"patternProperties": {"^(x*)*$": {"type": "string"}}}, {"xx": "s", "y": 1}, {"x" * 5_000: 1}),
+        (
+            {"patternProperties": {"^(x+)+$": {}}, "additionalProperties": False},
+            {"x" * 5_000: 1},
+            {"x" * 5_000 + "y": 1},
+        ),
+        (
+            {"additionalProperties": {"type": "integer"}, "properties": {"a": {}}},
+            {"a": "s", "b": 1},
+            {"b": "s"},
+        ),
+        ({"additionalProperties": False, "properties": {"a": {}}}, {"a": 1}, {"b": 1}),
+    ],
+)
+def test_patterns_take_linear_time(schema: dict[str, Any], good: Any, bad: Any) -> None:
+    assert problem(schema, good) is None
+    assert problem(schema, bad) is not None

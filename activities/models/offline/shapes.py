@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from jsonschema import Draft202012Validator
 from referencing import Registry
 
 from activities.models.offline.patterns import matching
 from activities.models.offline.prose import Prose
+from kernel.schemas import Validator
 
 _DEEPEST = 12
 _DEEP = 5  # from here on arrays are as short as allowed, so that recursive schemas end
@@ -114,7 +114,7 @@ class _Shaper:
             if isinstance(self._root, Mapping) and name in self._root
         }
         try:
-            return Draft202012Validator({**definitions, **schema}, registry=Registry()).is_valid(value)
+            return bool(Validator({**definitions, **schema}, registry=Registry()).is_valid(value))
         except Exception:  # a schema that cannot be applied refuses nothing here
             return True
 

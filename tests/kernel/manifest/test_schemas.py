@@ -163,3 +163,17 @@ def test_changing_a_shipped_schema_is_no_restating() -> None:
     schema = json.loads(json.dumps(WELL_KNOWN["scene-cast@1"]))
     del schema["properties"]["cast"]["items"]["properties"]["seat"]
     assert not restates(schema, "scene-cast@1")
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"pattern": "("}, "is not a 'regex'"),
+        ({"pattern": "(?=a)b"}, "invalid perl operator"),
+        ({"properties": {"a": {"patternProperties": {r"(a)\1": {}}}}}, "invalid escape sequence"),
+        ({"pattern": "a" * 3_000}, "is longer than"),
+        ({"patternProperties": {"a": {}}, "unevaluatedProperties": False}, "goes not with patternProperties"),
+    ],
+)
+def test_a_pattern_without_linear_time_is_refused_with_its_place(schema: dict[str, Any], said: str) -> None:
+    assert said in check_schema(schema)
