@@ -92,7 +92,7 @@ class Configuring:
             columns |= chosen.columns
             notices = chosen.notices
         if configure.settings:
-            active = columns.get("active") or (session.active if session else [])
+            active = columns.get("active", session.active if session else [])
             columns["settings"] = await self._settings(session, active, configure.settings)
         return Changes(columns, notices)
 
@@ -129,6 +129,10 @@ class Configuring:
             disabled=disabled,
         ).require()
         return await self._stored(session_id, session, wanted, activation, sources)
+
+    async def may_load(self, source: Source) -> bool:
+        """Whether a package's code may run before a session asks for it: in this version, always."""
+        return True
 
     async def _approved(self, session_id: str, sources: Mapping[str, Source]) -> frozenset[str]:
         """Ids of the packages whose code may run in a session."""

@@ -45,6 +45,7 @@ class Following:
         self._folders = tuple(folders)
         self._sources: dict[str, Source] = {}
         self._present: frozenset[str] = frozenset()
+        self._played: set[str] = set()
         self._taking = asyncio.Lock()
 
     async def watch(self) -> None:
@@ -81,6 +82,8 @@ class Following:
 
     async def _loaded(self, source: Source) -> dict[str, Source]:
         name = source.package.id
+        if name not in self._played or not await self._configuring.may_load(source):
+            return {name: source}  # it is loaded for the first session that plays it
         try:
             if await self._catalog.approved([source], None):  # else nothing of it runs anywhere
                 await self._catalog.try_code(source)
@@ -104,6 +107,7 @@ class Following:
         """
         bundled = self._catalog.bundled_ids()
         own = {e["package_id"]: e["digest"] for e in session.active if e["package_id"] not in bundled}
+        self._played |= own.keys()
         if own.keys() - self._present or self._edited(own):
             with suppress(OSError):  # it may be the session that knows the folders better
                 await self.take()

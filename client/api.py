@@ -98,12 +98,20 @@ class Turnwright:
     # Sessions
 
     async def new_session(
-        self, session_id: str, packages: Sequence[str] | None = None, locale: str = "en"
+        self,
+        session_id: str,
+        packages: Sequence[str] | None = None,
+        locale: str = "en",
+        *,
+        excluded: Sequence[str] | None = None,
+        providers: Mapping[str, str | None] | None = None,
+        settings: Mapping[str, Mapping[str, Json]] | None = None,
     ) -> wire.SessionView:
         """Create a session and wait until it has loaded itself.
 
         Args:
             packages: package ids; None asks for every bundled one.
+            excluded, providers, settings: as in `configure`.
 
         Raises:
             TurnwrightError: `session.exists`, `package.unknown`, whatever else activation refuses, or why
@@ -111,7 +119,14 @@ class Turnwright:
         """
         workflow_id = _session(session_id)
         with placed(workflow_id):
-            fields = {"session_id": session_id, "packages": packages, "locale": locale}
+            fields = {
+                "session_id": session_id,
+                "packages": packages,
+                "excluded": excluded,
+                "providers": providers,
+                "settings": settings,
+                "locale": locale,
+            }
             start = built(wire.SessionInput, fields)
         try:
             handle = await self.temporal.start_workflow(

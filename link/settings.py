@@ -24,6 +24,7 @@ from link.settings_environment import CONFIG_VARIABLE, HOME_VARIABLE, WHOLE_VARI
 from link.settings_refusal import explain
 
 CONFIG_NAME = "turnwright.toml"
+DATABASE = "database"
 
 Flag = Annotated[bool, Strict()]
 Count = Annotated[int, Strict(), Field(ge=1)]
@@ -71,7 +72,7 @@ class PackageSettings(Section):
     """
 
     path: tuple[Path, ...] = ()
-    store: Literal["database"] | Path = "database"
+    store: Name = DATABASE
     watch: Flag = False
 
 
@@ -273,9 +274,9 @@ def _absolute(
         update={
             "path": tuple(anchored(path, "packages", "path") for path in packages.path),
             "store": (
-                anchored(packages.store, "packages", "store")
-                if isinstance(packages.store, Path)
-                else packages.store
+                packages.store
+                if packages.store == DATABASE
+                else str(anchored(Path(packages.store), "packages", "store"))
             ),
         }
     )

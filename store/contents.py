@@ -114,6 +114,6 @@ class DirectoryContents:
         return TurnwrightError(Code.STORE_UNREACHABLE, message, where=str(self._folder))
 
 
-def contents(store: Store, place: str | Path) -> PackageContents:
-    """The driver of a place: `database`, or a folder."""
+def contents(store: Store, place: str) -> PackageContents:
+    """The driver of a place: `database`, or the path of a folder."""
     return DatabaseContents(store) if place == "database" else DirectoryContents(Path(place))

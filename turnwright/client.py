@@ -7,6 +7,7 @@ async with await Turnwright.connect() as client:
 """
 
 from client.api import SessionSummary, Turnwright
+from client.choices import SessionPackages
 from client.history import ToolUse, TurnRecord
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.approvals import Approval
@@ -33,6 +34,7 @@ __all__ = [
     "Piece",
     "Receipt",
     "ResolveReceipt",
+    "SessionPackages",
     "SessionSummary",
     "SessionView",
     "Settings",

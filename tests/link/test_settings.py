@@ -90,6 +90,8 @@ def test_environment_lies_over_the_file(tmp_path: Path) -> None:
         "TURNWRIGHT_QUEUE": "",
         "TURNWRIGHT_STORE": "sqlite:///x.db",
         "TURNWRIGHT_PACKAGES": "a:/b",
+        "TURNWRIGHT_PACKAGE_STORE": "contents",
+        "TURNWRIGHT_WATCH": "true",
         "TURNWRIGHT_ENCRYPTION_KEY_ENV": "K9",
         "TURNWRIGHT_ROLES": "functions, workflows",
         "TURNWRIGHT_SANDBOX": "false",
@@ -103,6 +105,7 @@ def test_environment_lies_over_the_file(tmp_path: Path) -> None:
     assert settings.temporal.queue == "q", "an empty variable counts as not set"
     assert settings.store_url == "sqlite:///x.db"
     assert settings.packages.path == (tmp_path / "a", Path("/b"))
+    assert (settings.packages.store, settings.packages.watch) == (str(tmp_path / "contents"), True)
     assert settings.encryption.key_env == "K9"
     assert settings.worker.roles == ("functions", "workflows")
     assert not settings.worker.sandbox
@@ -128,6 +131,8 @@ REFUSED = {
     "number for text": ("[temporal]\naddress = 7233\n", {}, "turnwright.toml: temporal.address", ""),
     "text for a flag": ('[worker]\nsandbox = "yes"\n', {}, "worker.sandbox", ""),
     "text for a number": ('[approvals]\ndeadline_s = "60"\n', {}, "approvals.deadline_s", ""),
+    "number for a place": ("[packages]\nstore = 5\n", {}, "turnwright.toml: packages.store", ""),
+    "no place": ('[packages]\nstore = ""\n', {}, "turnwright.toml: packages.store", ""),
     "nothing for a number": ("[approvals]\ndeadline_s = 0\n", {}, "approvals.deadline_s", "1 or more"),
     "unknown role": ('[worker]\nroles = ["cook"]\n', {}, "worker.roles.0", "workflows"),
     "no role": ("[worker]\nroles = []\n", {}, "worker.roles", ""),

@@ -85,4 +85,4 @@ async def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
 async def test_a_place_is_chosen_by_its_setting(store: Store, tmp_path: Path) -> None:
     assert isinstance(contents(store, "database"), DatabaseContents)
-    assert isinstance(contents(store, tmp_path), DirectoryContents)
+    assert isinstance(contents(store, str(tmp_path)), DirectoryContents)

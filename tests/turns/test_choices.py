@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kernel.wire import names
+from store import switches
 from tests.support.model_server import ModelServer, Reply
 from tests.support.packages import STORY, function, story_with
 from tests.support.rig import Files, SessionDriver, rig
@@ -68,6 +69,23 @@ async def test_what_was_asked_for_and_is_not_active_is_told_once(tmp_path: Path)
         assert len(state["notices"]) == 1
         state = await configure(session, 2, excluded=["nothing"])
         assert state["notices"][-1]["code"] == "package.unknown"
+
+
+async def test_a_package_that_is_switched_off_stays_and_is_not_chosen_anew(
+    tmp_path: Path,
+) -> None:
+    model = ModelServer([Reply(text="So it is.", times=0)])
+    async with rig(tmp_path, packages={"tale": STORY, "one": gives("first")}, model=model) as r:
+        session = await r.session(packages=["tale"])
+        await session.play("I begin.")
+        async with r.store.write() as conn:
+            await switches.switch(conn, "tale", enabled=False)
+        late = await r.session(packages=["tale"])
+        state = await late.until(lambda state: state["status"] == "failed")
+        assert state["notices"][-1]["code"] == "package.disabled"
+        state = await configure(session, 1, packages=["tale", "one"])
+        assert state["notices"] == []
+        assert (await session.play("I go on."))["status"] == "committed"
 
 
 TUNED = (
