@@ -131,8 +131,8 @@ class Configuring:
         return await self._stored(session_id, session, wanted, activation, sources)
 
     async def may_load(self, source: Source) -> bool:
-        """Whether a package's code may run before a session asks for it: in this version, always."""
-        return True
+        """Whether a package's code may run before a session asks for it: somebody approved it."""
+        return bool(await self._catalog.approved([source], None))
 
     async def _approved(self, session_id: str, sources: Mapping[str, Source]) -> frozenset[str]:
         """Ids of the packages whose code may run in a session."""

@@ -39,7 +39,7 @@ def _additional_properties(
         if any(found(pattern, name) for pattern in patterns):
             continue
         if inner is False:
-            yield ValidationError(f"{name!r} is not allowed")
+            yield ValidationError(f"Additional properties are not allowed ({name!r} was unexpected)")
         elif inner is not True:
             yield from validator.descend(instance[name], inner, path=name)
 
