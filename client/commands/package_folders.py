@@ -52,20 +52,20 @@ async def install(
 
     None of its code runs until it is approved. Sessions that play the one it replaces go on with that.
     """
-    from client import packages
+    from client import installed
     from link.settings import load_settings
 
-    installed = packages.install(load_settings(), source, replace=replace)
-    checked = installed.checked
+    put = installed.install(load_settings(), source, replace=replace)
+    checked = put.checked
     for advice in checked.advice:
         typer.echo(f"advice: {advice.render()}", err=True)
     if as_json:
         found = {"package_id": checked.package_id, "version": checked.version, "digest": checked.digest}
-        output.print_json({**found, "folder": str(installed.folder)})
+        output.print_json({**found, "folder": str(put.folder)})
         return None
     told = output.stdout()
-    told.print(f"installed {checked.package_id} {checked.version}: {installed.folder}", markup=False)
-    if installed.has_code:
+    told.print(f"installed {checked.package_id} {checked.version}: {put.folder}", markup=False)
+    if put.has_code:
         told.print(f"its code runs after: turnwright package approve {checked.package_id}", markup=False)
     return None
 
@@ -111,10 +111,10 @@ async def disable(package: PackageId, as_json: AsJson = False) -> int | None:
 @output.command
 async def remove(package: PackageId, as_json: AsJson = False) -> int | None:
     """Take an installed package out of the home folder."""
-    from client import packages
+    from client import installed
     from link.settings import load_settings
 
-    folder = packages.remove(load_settings(), package)
+    folder = installed.remove(load_settings(), package)
     if as_json:
         output.print_json({"package_id": package, "folder": str(folder)})
     else:

@@ -87,10 +87,12 @@ async def revoke(
 
 
 def _validate(path: Path, as_json: bool) -> int:
-    from client import packages, validation
+    from client import installed, validation
     from link.settings import load_settings
 
-    checked = validation.check(path if path.exists() else packages.place(load_settings(), path))
+    checked = validation.check(
+        path if path.exists() else installed.folders(load_settings()).get(str(path), path)
+    )
     if as_json:
         output.print_json(
             {
