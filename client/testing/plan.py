@@ -45,11 +45,7 @@ def plan(settings: Settings, named: str, *, case: str | None = None, live: bool 
     """
     folder, runtime_name = _find(settings, named)
     content = read_folder(folder)
-    loaded = load_package(content.files, name=folder.resolve().name, links=content.links)
-    if loaded.package is None:
-        problems = "; ".join(problem.render() for problem in loaded.errors)
-        raise TurnwrightError(Code.PACKAGE_INVALID, problems, where=str(folder))
-    package = loaded.package
+    package = _parsed(folder, content)
     only = _runtime(package, runtime_name) if runtime_name else None
     cases = _cases(package, content)
     found = [
@@ -64,6 +60,23 @@ def plan(settings: Settings, named: str, *, case: str | None = None, live: bool 
     if live:
         found = [replace(one, case=one.case.model_copy(update={"mode": "live"})) for one in found]
     return Plan(folder, package, tuple(found))
+
+
+def load(folder: Path) -> Package:
+    """The package of a folder.
+
+    Raises:
+        TurnwrightError: `package.invalid` with every problem.
+    """
+    return _parsed(folder, read_folder(folder))
+
+
+def _parsed(folder: Path, content: Folder) -> Package:
+    loaded = load_package(content.files, name=folder.resolve().name, links=content.links)
+    if loaded.package is None:
+        problems = "; ".join(problem.render() for problem in loaded.errors)
+        raise TurnwrightError(Code.PACKAGE_INVALID, problems, where=str(folder))
+    return loaded.package
 
 
 def _find(settings: Settings, named: str) -> tuple[Path, str]:
