@@ -185,7 +185,7 @@ async def assemble(settings: Settings, stack: AsyncExitStack, trusted: Sequence[
         store,
         contents(store, settings.packages.store),
         bundled("plugins"),
-        settings.packages.path,
+        settings.package_folders,
         settings.home / "cache" / "packages",
         isolation=isolation,
         follows=settings.packages.watch,
@@ -201,7 +201,7 @@ async def _follow(
     settings: Settings, catalog: Catalog, configuring: Configuring, stack: AsyncExitStack
 ) -> Following:
     """Watch the package folders until the stack ends."""
-    following = Following(catalog, configuring, settings.packages.path)
+    following = Following(catalog, configuring, settings.package_folders)
     await following.take()
     watching = asyncio.create_task(following.watch())
     stack.callback(watching.cancel)

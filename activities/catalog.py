@@ -26,6 +26,7 @@ from kernel.policy import admits, not_admitted
 from store import grants, package_files
 from store.contents import PackageContents
 from store.engine import Store
+from store.package_folders import packages_in
 
 _KEPT = 256
 _Key = tuple[str, str]
@@ -135,7 +136,7 @@ class Catalog:
 
     def bundled_ids(self) -> tuple[str, ...]:
         """Ids of the bundled packages."""
-        return tuple(path.name for path in _packages_in(self._bundled))
+        return tuple(path.name for path in packages_in(self._bundled))
 
     async def sources(self) -> dict[str, Source]:
         """Every package that can be activated, by id; a bad folder is left out with a log line.
@@ -147,7 +148,7 @@ class Catalog:
 
     def folder_names(self) -> frozenset[str]:
         """Names of all package folders, of those too that cannot be loaded."""
-        return frozenset(path.name for root in (self._bundled, *self._folders) for path in _packages_in(root))
+        return frozenset(path.name for root in (self._bundled, *self._folders) for path in packages_in(root))
 
     async def stored(self, package_id: str, digest: str) -> Source:
         """A package of a digest as if its folder were still there.
@@ -294,14 +295,14 @@ class Catalog:
 
     def _is_bundled(self, package_id: str, digest: str) -> bool:
         """Whether the product holds this very content; of an earlier version only the digest remains."""
-        folders = [path for root in self._trusted for path in _packages_in(root) if path.name == package_id]
+        folders = [path for root in self._trusted for path in packages_in(root) if path.name == package_id]
         return any(package_files.digest(package_files.read_folder(path).files) == digest for path in folders)
 
     def _scan(self) -> dict[str, Source]:
         found: dict[str, Source] = {}
         known, self._parsed = self._parsed, {}
         for root in (*self._trusted, *self._folders):
-            for path in _packages_in(root):
+            for path in packages_in(root):
                 source = self._source(path, known, bundled=root in self._trusted)
                 if source:
                     found.setdefault(source.package.id, source)
@@ -322,14 +323,6 @@ class Catalog:
             )
             return None
         return Source(digest, loaded.package, folder.files, path, bundled)
-
-
-def _packages_in(root: Path) -> list[Path]:
-    if not root.is_dir():
-        return []
-    if (root / "PLUGIN.md").exists():
-        return [root]
-    return sorted(path for path in root.iterdir() if (path / "PLUGIN.md").exists())
 
 
 def _parse(path: Path, folder: package_files.Folder) -> Loaded:

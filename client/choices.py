@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from client import validation
 from kernel.errors import Code, TurnwrightError
 from kernel.wire.base import Json
 from link.bundled import bundled
+from store.package_folders import packages_in
 from store.sessions import Session
 
 
@@ -37,7 +37,7 @@ class SessionPackages:
 
 def bundled_ids() -> tuple[str, ...]:
     """Ids of the packages that come with this installation."""
-    return tuple(folder.name for folder in validation.packages_in(bundled("plugins")))
+    return tuple(folder.name for folder in packages_in(bundled("plugins")))
 
 
 def packages_of(session: Session) -> SessionPackages:

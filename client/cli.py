@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from client import output
-from client.commands import health, local, package_tests, people, sessions, turns
+from client.commands import health, local, package_folders, package_tests, packages, people, sessions, turns
 from link.exit import leave
 
 EXIT_STATUSES = """\
@@ -39,7 +39,14 @@ app.add_typer(turns.app, name="turn")
 app.command("inbox")(people.inbox)
 app.command("resolve")(people.resolve)
 app.add_typer(people.jobs_app, name="jobs")
-app.add_typer(package_tests.app, name="package")
+app.add_typer(packages.app, name="package")
+packages.app.command("test")(package_tests.play_cases)
+packages.app.command("new")(package_folders.new)
+packages.app.command("install")(package_folders.install)
+packages.app.command("list")(package_folders.list_all)
+packages.app.command("enable")(package_folders.enable)
+packages.app.command("disable")(package_folders.disable)
+packages.app.command("remove")(package_folders.remove)
 app.command("migrate")(health.migrate)
 app.command("doctor")(health.doctor)
 

@@ -50,7 +50,7 @@ async def serve(
                 "No language model is used: an offline stand-in answers. [slots.story] configures a real one."
             )
         say(f"home {settings.home}; `turnwright play` in another terminal plays; Ctrl-C stops everything")
-        for folder in settings.packages.path:
+        for folder in settings.package_folders:
             say(f"{folder} is watched: later turns run what its packages become")
         ready(parts.note)
         raise await parts.broken()

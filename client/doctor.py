@@ -36,6 +36,7 @@ from link.connect import connect
 from link.settings import Settings
 from store.address import missing_file, parse
 from store.engine import HEAD, Store
+from store.package_folders import packages_in
 from store.sessions import Session
 
 State = Literal["ok", "note", "wrong"]
@@ -310,8 +311,8 @@ def played(sessions: Sequence[Session], folders: Mapping[str, str]) -> list[Find
 
 
 def _package_folders(settings: Settings) -> list[Path]:
-    roots = (bundled("plugins"), *settings.packages.path)
-    return [folder for root in roots for folder in validation.packages_in(root)]
+    roots = (bundled("plugins"), *settings.package_folders)
+    return [folder for root in roots for folder in packages_in(root)]
 
 
 async def _slots(settings: Settings) -> list[Finding]:

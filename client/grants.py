@@ -13,6 +13,7 @@ from link.bundled import bundled
 from link.settings import Settings
 from store import grants
 from store.engine import Store
+from store.package_folders import packages_in
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ def find(settings: Settings, named: str) -> Path:
     path = Path(named)
     if (path / "PLUGIN.md").is_file() or len(path.parts) > 1:
         return validation.package_folder(path)
-    folders = [folder for root in settings.packages.path for folder in validation.packages_in(root)]
+    folders = [folder for root in settings.package_folders for folder in packages_in(root)]
     known = {folder.resolve().name: folder for folder in reversed(folders)}
     if named not in known:
         raise TurnwrightError(
             Code.PACKAGE_UNKNOWN,
-            f"no package {named!r} in the folders of `packages.path`",
+            f"no package {named!r} is in the package folders",
             accepted=", ".join(sorted(known)) or "the path of a package folder",
         )
     return known[named]

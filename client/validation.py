@@ -20,6 +20,7 @@ class Checked:
     Attributes:
         path: the folder as it was named.
         digest: of the files; empty where they cannot be read.
+        version: as the manifest says; empty where it cannot be loaded.
         text: locales that labels are written in.
         instructions: languages that prompts are written in.
     """
@@ -27,6 +28,7 @@ class Checked:
     path: str
     package_id: str
     digest: str = ""
+    version: str = ""
     errors: tuple[Diagnostic, ...] = ()
     advice: tuple[Diagnostic, ...] = ()
     text: tuple[str, ...] = ("en",)
@@ -51,15 +53,26 @@ def check(path: Path) -> Checked:
     folder = package_folder(path)
     name = folder.resolve().name
     try:
-        files = _read(folder)
+        files = read(folder)
     except TurnwrightError as error:
         problem = Diagnostic(error.code, error.message, error.where, accepted=error.accepted)
         return Checked(str(folder), name, errors=(problem,))
+    return judge(files, name=name, path=str(folder))
+
+
+def judge(files: Folder, *, name: str, path: str) -> Checked:
+    """Check the content of a package, wherever it comes from.
+
+    Args:
+        name: of its folder, which is the package's id.
+        path: where it comes from, for people.
+    """
     loaded = load_package(files.files, name=name, links=files.links)
     return Checked(
-        path=str(folder),
+        path=path,
         package_id=name,
         digest=digest(files.files),
+        version=loaded.package.version if loaded.package else "",
         errors=loaded.errors,
         advice=loaded.advice,
         text=_text_locales(files),
@@ -85,15 +98,12 @@ def package_folder(path: Path) -> Path:
     return next((folder for folder in path.parents if (folder / "PLUGIN.md").is_file()), path)
 
 
-def packages_in(root: Path) -> list[Path]:
-    """The package folders of a folder that packages are looked for in."""
-    if (root / "PLUGIN.md").exists():
-        return [root]
-    inner = sorted(root.iterdir()) if root.is_dir() else []
-    return [folder for folder in inner if (folder / "PLUGIN.md").exists()]
+def read(folder: Path) -> Folder:
+    """Read a package folder.
 
-
-def _read(folder: Path) -> Folder:
+    Raises:
+        TurnwrightError: `package.layout`, `package.path`, `package.size`.
+    """
     if not folder.is_dir():
         raise TurnwrightError(
             Code.PACKAGE_LAYOUT, "this belongs to no package", where=str(folder), accepted=_ACCEPTED

@@ -57,6 +57,7 @@ class Code(StrEnum):
 
     # Packages
     PACKAGE_UNKNOWN = "package.unknown"
+    PACKAGE_EXISTS = "package.exists"
     PACKAGE_DISABLED = "package.disabled"
     PACKAGE_INVALID = "package.invalid"
     PACKAGE_DIGEST = "package.digest-mismatch"

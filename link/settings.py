@@ -65,7 +65,7 @@ class StoreSettings(Section):
 
 
 class PackageSettings(Section):
-    """Folders that packages are looked for in, besides the bundled ones.
+    """Folders that packages are looked for in, between the bundled and the installed ones.
 
     `store`: where the content of packages that sessions play is kept, `database` or a folder that every
     worker reaches. `watch`: sessions follow what these folders hold, as `turnwright dev` has it.
@@ -188,6 +188,16 @@ class Settings(Section):
     def store_url(self) -> str:
         """The store's URL, the default filled in."""
         return self.store.url or f"sqlite:///{self.home / 'turnwright.db'}"
+
+    @property
+    def installed(self) -> Path:
+        """Folder of the packages that `package install` put there; it need not exist."""
+        return self.home / "packages"
+
+    @property
+    def package_folders(self) -> tuple[Path, ...]:
+        """Where packages that are not bundled are looked for; the first one of an id counts."""
+        return tuple(dict.fromkeys((*self.packages.path, self.installed)))
 
     def to_env(self) -> dict[str, str]:
         """Environment that makes `load_settings` of a child process return exactly these settings."""

@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -25,8 +26,12 @@ MAX_FILE_BYTES = 8 * 1024 * 1024
 MAX_TOTAL_BYTES = 32 * 1024 * 1024
 MAX_PATH_BYTES = 240
 MAX_DEPTH = 16
+MAX_ARCHIVE_BYTES = MAX_TOTAL_BYTES + 1024 * 1024
 
-_SKIPPED = {"__pycache__", ".git", ".DS_Store"}
+_SKIPPED = {"__pycache__", ".git", ".DS_Store", "__MACOSX"}
+_DIRECTORY_ENTRY = b"PK\x01\x02"
+_COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+_BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError)
 _ARCHIVE_TIME = (1980, 1, 1, 0, 0, 0)
 _log = logging.getLogger(__name__)
 
@@ -107,11 +112,21 @@ def unpack(archive: bytes) -> dict[str, bytes]:
     Raises:
         TurnwrightError: `package.path`, `package.size`, or `package.invalid` when it is no such archive.
     """
+    if len(archive) > MAX_ARCHIVE_BYTES:
+        raise _too_large(f"an archive of more than {MAX_ARCHIVE_BYTES} bytes", "")
+    # Opening an archive makes an object for each entry; a small one can name a million.
+    if archive.count(_DIRECTORY_ENTRY) > 2 * MAX_FILES:
+        raise _too_large(f"more than {MAX_FILES} files", "")
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             return _extract(opened)
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
+    except _BROKEN as error:
         raise TurnwrightError(Code.PACKAGE_INVALID, f"the package archive cannot be read: {error}") from error
+
+
+def left_behind(name: str) -> bool:
+    """Whether a path of an archive is what tools leave in folders: no part of any package."""
+    return not _SKIPPED.isdisjoint(name.split("/"))
 
 
 def check(files: Mapping[str, bytes]) -> None:
@@ -214,7 +229,9 @@ def _extract(archive: zipfile.ZipFile) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     total = 0
     for entry in archive.infolist():
-        _check_path(entry.filename)
+        _check_entry(entry)
+        if entry.is_dir():
+            continue
         if entry.filename in files:
             raise _bad_path(entry.filename, "it stands in the archive twice")
         # Sizes in the archive may lie: what counts is what comes out.
@@ -225,6 +242,19 @@ def _extract(archive: zipfile.ZipFile) -> dict[str, bytes]:
         _check_size(len(files), total)
     check(files)
     return files
+
+
+def _check_entry(entry: zipfile.ZipInfo) -> None:
+    name = entry.orig_filename  # `filename` ends at a NUL
+    _check_path(name.removesuffix("/"))
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise _bad_path(name, "it is a link" if kind == stat.S_IFLNK else "it is no regular file")
+    if entry.compress_type not in _COMPRESSIONS:
+        accepted = "an archive whose files are stored or deflated"
+        raise TurnwrightError(
+            Code.PACKAGE_INVALID, "it is packed in another way", where=name, accepted=accepted
+        )
 
 
 def _check_path(name: str) -> None:

@@ -8,12 +8,8 @@ import typer
 
 from client import output
 from client.commands.options import AsJson
-from client.commands.packages import app
-
-__all__ = ["app"]
 
 
-@app.command("test")
 @output.command
 async def play_cases(
     package: Annotated[

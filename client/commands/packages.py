@@ -26,7 +26,9 @@ def packages() -> None:
 def validate(
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH", help="A package folder, its PLUGIN.md, or one of its RUNTIME.md."),
+        typer.Argument(
+            metavar="PATH|ID", help="A package folder, its PLUGIN.md, one of its RUNTIME.md, or an id."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -85,9 +87,12 @@ async def revoke(
 
 
 def _validate(path: Path, as_json: bool) -> int:
-    from client import validation
+    from client import installed, validation
+    from link.settings import load_settings
 
-    checked = validation.check(path)
+    checked = validation.check(
+        path if path.exists() else installed.folders(load_settings()).get(str(path), path)
+    )
     if as_json:
         output.print_json(
             {

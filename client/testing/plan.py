@@ -12,6 +12,7 @@ from kernel.manifest.cases import CASE_FILES, Case, later, read_cases
 from link.bundled import bundled
 from link.settings import Settings
 from store.package_files import Folder, read_folder
+from store.package_folders import packages_in
 
 SMOKE = "smoke"
 """The case of a runtime that has none: it runs once, against the offline model, and must not fail."""
@@ -82,8 +83,8 @@ def _find(settings: Settings, named: str) -> tuple[Path, str]:
     """The package folder, and the name of a runtime behind it."""
     ours = bundled("plugins")
     head, _, tail = named.partition("/")
-    for root in (ours, *settings.packages.path):
-        for folder in validation.packages_in(root):
+    for root in (ours, *settings.package_folders):
+        for folder in packages_in(root):
             if folder.resolve().name == head and not Path(named).exists():
                 return folder, tail
     path = Path(named)

@@ -85,7 +85,8 @@ def _settings(
 ) -> Settings:
     """The settings of the person who tests, with everything that a test writes below `home`."""
     local = stack.local_settings(settings.model_copy(update={"home": home}), address, url)
-    paths = tuple(dict.fromkeys((*(folder.resolve() for folder in folders), *settings.packages.path)))
+    known = (folder for folder in settings.package_folders if folder.is_dir())
+    paths = tuple(dict.fromkeys((*(folder.resolve() for folder in folders), *known)))
     changes: dict[str, Any] = {
         "store": local.store.model_copy(update={"url": ""}),
         "packages": local.packages.model_copy(update={"path": paths, "store": "database", "watch": False}),

@@ -22,7 +22,8 @@ COMMANDS = [
     "demo", "dev", "worker", "play", "submit", "run", "inbox", "resolve", "doctor", "migrate",
     "session new", "session list", "session show", "session pause", "session resume", "session end",
     "session set", "session packages", "turn show", "turn graph", "turn stop", "jobs list",
-    "package validate",
+    "package validate", "package new", "package install", "package list", "package enable",
+    "package disable", "package remove",
 ]  # fmt: skip
 NEEDS_A_SERVER = [
     ["session", "list"],

@@ -106,6 +106,7 @@ def test_environment_lies_over_the_file(tmp_path: Path) -> None:
     assert settings.store_url == "sqlite:///x.db"
     assert settings.packages.path == (tmp_path / "a", Path("/b"))
     assert (settings.packages.store, settings.packages.watch) == (str(tmp_path / "contents"), True)
+    assert settings.package_folders == (*settings.packages.path, tmp_path / "elsewhere/packages")
     assert settings.encryption.key_env == "K9"
     assert settings.worker.roles == ("functions", "workflows")
     assert not settings.worker.sandbox

@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import update
 
 from kernel.errors import Code, TurnwrightError
@@ -73,7 +77,7 @@ def zipped(*entries: tuple[str, bytes]) -> bytes:
 
 @pytest.mark.parametrize(
     "name",
-    ["../out", "/etc/passwd", "a/../../b", "a//b", "./a", "a\\b", "a\nb", "a/", "x" * 300, "d/" * 17 + "f"],
+    ["../out", "/etc/passwd", "a/../../b", "a//b", "./a", "a\\b", "a\nb", "a//", "x" * 300, "d/" * 17 + "f"],
 )
 def test_an_archive_with_a_path_that_leads_out_is_refused(name: str) -> None:
     with pytest.raises(TurnwrightError) as refusal:
@@ -99,6 +103,57 @@ def test_an_expansion_bomb_is_refused() -> None:
     with pytest.raises(TurnwrightError) as second:
         unpack(many)
     assert second.value.code == Code.PACKAGE_SIZE
+
+
+def test_folders_of_an_archive_are_no_files() -> None:
+    assert unpack(zipped(("a/", b""), ("a/b", b"1"))) == {"a/b": b"1"}
+
+
+def test_a_nul_in_a_name_does_not_cut_it() -> None:
+    # zipfile cuts names at a NUL when it writes, too: the byte is put in afterwards
+    archive = zipped(("a.py?.md", b"1")).replace(b"a.py?.md", b"a.py\0.md")
+    with pytest.raises(TurnwrightError, match="control characters") as refusal:
+        unpack(archive)
+    assert refusal.value.code == Code.PACKAGE_PATH
+
+
+@pytest.mark.parametrize(("kind", "why"), [(stat.S_IFLNK, "a link"), (stat.S_IFIFO, "no regular file")])
+def test_an_archive_with_anything_but_files_is_refused(kind: int, why: str) -> None:
+    entry = zipfile.ZipInfo("a")
+    entry.external_attr = (kind | 0o777) << 16
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(entry, "../../outside")
+    with pytest.raises(TurnwrightError, match=why) as refusal:
+        unpack(buffer.getvalue())
+    assert refusal.value.code == Code.PACKAGE_PATH
+
+
+def test_an_archive_that_is_packed_in_another_way_is_refused() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a", b"1")
+    with pytest.raises(TurnwrightError, match="stored or deflated") as refusal:
+        unpack(buffer.getvalue())
+    assert refusal.value.code == Code.PACKAGE_INVALID
+
+
+def test_an_archive_of_many_names_is_refused_before_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = zipped(*((f"f{number}/", b"") for number in range(2 * package_files.MAX_FILES + 1)))
+    monkeypatch.delattr(zipfile, "ZipFile")
+    with pytest.raises(TurnwrightError) as refusal:
+        unpack(archive)
+    assert refusal.value.code == Code.PACKAGE_SIZE
+
+
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.binary(min_size=1, max_size=6)), min_size=1, max_size=5))
+def test_a_damaged_archive_is_refused_or_read(damages: list[tuple[int, bytes]]) -> None:
+    archive = pack(FILES)
+    for at, damage in damages:
+        start = at % len(archive)
+        archive = archive[:start] + damage + archive[start + len(damage) :]
+    with suppress(TurnwrightError):
+        unpack(archive)
 
 
 def test_too_many_files_are_refused() -> None:
