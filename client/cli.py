@@ -12,7 +12,17 @@ from typing import Annotated
 import typer
 
 from client import output
-from client.commands import health, local, package_folders, package_tests, packages, people, sessions, turns
+from client.commands import (
+    health,
+    local,
+    package_folders,
+    package_tests,
+    packages,
+    people,
+    schemas,
+    sessions,
+    turns,
+)
 from link.exit import leave
 
 EXIT_STATUSES = """\
@@ -47,6 +57,7 @@ packages.app.command("list")(package_folders.list_all)
 packages.app.command("enable")(package_folders.enable)
 packages.app.command("disable")(package_folders.disable)
 packages.app.command("remove")(package_folders.remove)
+app.command("schemas")(schemas.schemas)
 app.command("migrate")(health.migrate)
 app.command("doctor")(health.doctor)
 
