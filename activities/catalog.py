@@ -163,10 +163,12 @@ class Catalog:
         """Why a package of this name cannot be loaded; empty when no folder has that name."""
         if Path(name).name != name:  # a client's word must not lead out of the folders
             return ""
-        for root in (*self._trusted, *self._folders):
-            if (root / name / "PLUGIN.md").exists():
-                loaded = _parse(root / name, package_files.read_folder(root / name))
-                return "\n".join(problem.render() for problem in loaded.errors)
+        paths = self._places().get(name, {})
+        if len(paths) > 1:
+            return _several(name, paths)
+        for path, _ in paths.values():
+            loaded = _parse(path, package_files.read_folder(path))
+            return "\n".join(problem.render() for problem in loaded.errors)
         return ""
 
     async def approved(self, sources: Collection[Source], session_id: str | None) -> frozenset[str]:
@@ -301,11 +303,21 @@ class Catalog:
     def _scan(self) -> dict[str, Source]:
         found: dict[str, Source] = {}
         known, self._parsed = self._parsed, {}
+        for name, paths in self._places().items():
+            if len(paths) > 1:
+                _log.warning("%s: none of them is taken", _several(name, paths))
+                continue
+            ((path, bundled),) = paths.values()
+            if source := self._source(path, known, bundled=bundled):
+                found[name] = source
+        return found
+
+    def _places(self) -> dict[str, dict[Path, tuple[Path, bool]]]:
+        """Every package folder by its name, and whether it is trusted; a folder counts once."""
+        found: dict[str, dict[Path, tuple[Path, bool]]] = {}
         for root in (*self._trusted, *self._folders):
             for path in packages_in(root):
-                source = self._source(path, known, bundled=root in self._trusted)
-                if source:
-                    found.setdefault(source.package.id, source)
+                found.setdefault(path.name, {}).setdefault(path.resolve(), (path, root in self._trusted))
         return found
 
     def _source(self, path: Path, known: Mapping[Any, Loaded], *, bundled: bool) -> Source | None:
@@ -323,6 +335,10 @@ class Catalog:
             )
             return None
         return Source(digest, loaded.package, folder.files, path, bundled)
+
+
+def _several(name: str, paths: Collection[Path]) -> str:
+    return f"several folders hold a package {name!r}: {', '.join(map(str, paths))}"
 
 
 def _parse(path: Path, folder: package_files.Folder) -> Loaded:

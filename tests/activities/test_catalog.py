@@ -117,3 +117,18 @@ async def test_what_was_not_asked_for_the_longest_is_unloaded_and_loads_again(
     assert loaded() == {"one", "three"}
     assert (await here.live("two", digests["two"])).code is not two.code
     assert loaded() == {"two", "three"}
+
+
+async def test_two_packages_of_one_id_are_refused_with_their_folders(store: Store, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        write_packages(
+            tmp_path / folder, {"work": function("return 1"), f"{folder}-only": function("return 2")}
+        )
+    folders = [tmp_path / "two", tmp_path / "one", tmp_path / "two"]
+    here = Catalog(store, DatabaseContents(store), tmp_path / "none", folders, tmp_path / "cache")
+    assert sorted(await here.sources()) == ["one-only", "two-only"]
+    assert here.diagnose("work").startswith("several folders hold a package 'work': ")
+    assert {str(tmp_path / name / "work") for name in ("one", "two")} <= set(
+        here.diagnose("work").partition(": ")[2].split(", ")
+    )
+    assert (here.diagnose("one-only"), here.diagnose("nothing")) == ("", "")
