@@ -37,6 +37,7 @@ from store.engine import Store
 from store.stream import StreamWriter
 from store.tool_results import ToolResult
 from store.transcripts import Entry
+from turnwright.sdk.locale import instruction_locale_for
 
 ATTEMPTS_PER_STEP = 100
 """Room for a step's attempts in the numbering of stream attempts."""
@@ -110,7 +111,7 @@ class AgentActivities:
         story = manifest.io.visibility == "story"
         return PromptParts(
             runtime_id=place.runtime_id,
-            body=place.runtime.body,
+            body=place.runtime.instructions(instruction_locale_for(generation.locale)),
             locale=generation.locale,
             story=story,
             schema_ending=not story and place.runtime.output_schema is not None,

@@ -28,7 +28,7 @@ def _unsupported(active: Sequence[Package]) -> Iterable[Problem]:
             yield Problem(Code.PACKAGE_UNSUPPORTED, f"package {package.id!r}: {diagnostic.render()}")
         settings = [f"userSettings.{setting.key}" for setting in package.manifest.contributes.settings]
         for runtime in package.runtimes:
-            for place in unknown_places(runtime.body, settings):
+            for place in unknown_places(f"{runtime.body}\n{runtime.body_zh}", settings):
                 message = f"package {package.id!r}: the prompt of {runtime.id} names {{{{ {place} }}}}"
                 yield Problem(Code.PACKAGE_UNSUPPORTED, message, ", ".join((*ROOTS, *settings)))
 

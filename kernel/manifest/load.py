@@ -25,6 +25,7 @@ from kernel.manifest.problems import validate
 from kernel.manifest.references import References
 from kernel.manifest.runtime import RuntimeManifest
 from kernel.manifest.schemas import Schema, read_json
+from kernel.manifest.variants import Variant, read_variant, variant_of
 from kernel.manifest.versions import PRODUCT_VERSION
 from kernel.manifest.well_known import WELL_KNOWN
 from kernel.manifest.yaml_core import parse_yaml
@@ -103,7 +104,12 @@ class _Reader:
             return None
         if manifest.runtime is not None:
             origin = replace(source.origin, prefix=("runtime",))
-            runtimes.append(Runtime(self.name, self.name, "", manifest.runtime, source.body, origin=origin))
+            variant = self._variant(source)
+            runtimes.append(
+                Runtime(self.name, self.name, "", manifest.runtime, source.body, variant.body, origin=origin)
+            )
+        elif source is not None:
+            self._variant(source)
         ids = {f"{self.name}/{folder}" for folder in folders} | {runtime.id for runtime in runtimes}
         return self._package(manifest, source.origin, sorted(runtimes, key=lambda r: r.id), ids)
 
@@ -193,7 +199,19 @@ class _Reader:
         if source is None or manifest is None:
             return None
         runtime_id = f"{self.name}/{folder}"
-        return Runtime(runtime_id, self.name, folder, manifest, source.body, origin=source.origin)
+        variant = self._variant(source)
+        return Runtime(
+            runtime_id, self.name, folder, manifest, source.body, variant.body, origin=source.origin
+        )
+
+    def _variant(self, source: _Manifest) -> Variant:
+        """The Chinese variant beside a manifest, which says nothing where there is none."""
+        path = variant_of(source.origin.file)
+        if (content := self.files.files.get(path)) is None:
+            return Variant()
+        variant, problems = read_variant(content, file=path, english=source.data)
+        self.problems += problems
+        return variant
 
     def _check_name(self) -> None:
         if not re.fullmatch(NAME_PATTERN[1:-1], self.name):

@@ -57,6 +57,7 @@ class Runtime:
         id: the package ID for an inline runtime, else `<package>/<folder>`.
         folder: the folder's name under `runtimes/`; empty for an inline runtime.
         body: the text below the frontmatter: an agent's prompt.
+        body_zh: the same in Simplified Chinese; empty where there is none.
         handler: path of the handler module from the package root; None for an agent.
         guard: path of the guard module from the package root.
         output_schema: the private schema, `io.output.schema`.
@@ -72,6 +73,7 @@ class Runtime:
     folder: str
     manifest: RuntimeManifest
     body: str
+    body_zh: str = ""
     handler: str | None = None
     guard: str | None = None
     output_schema: Schema | None = None
@@ -86,6 +88,10 @@ class Runtime:
     def kind(self) -> Literal["agent", "function"]:
         """An agent asks a model; a function runs a handler."""
         return self.manifest.kind
+
+    def instructions(self, language: Literal["en", "zh"]) -> str:
+        """The body in a language, English where there is no other. Spec: plugin-model §29."""
+        return (self.body_zh if language == "zh" else "") or self.body
 
     @property
     def file(self) -> str:
