@@ -7,6 +7,8 @@ from pathlib import Path, PurePosixPath
 
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import Diagnostic, load_package
+from kernel.manifest.diagnostics import ordered
+from kernel.manifest.locales import locale_of
 from store.package_files import Folder, digest, read_folder
 
 _MANIFESTS = ("PLUGIN.md", "RUNTIME.md")
@@ -73,7 +75,7 @@ def judge(files: Folder, *, name: str, path: str) -> Checked:
         package_id=name,
         digest=digest(files.files),
         version=loaded.package.version if loaded.package else "",
-        errors=loaded.errors,
+        errors=ordered([*loaded.errors, *loaded.ignored]),
         advice=loaded.advice,
         text=_text_locales(files),
         instructions=_instruction_languages(files),
@@ -116,11 +118,7 @@ def read(folder: Path) -> Folder:
 
 
 def _text_locales(folder: Folder) -> tuple[str, ...]:
-    found = {
-        PurePosixPath(name).stem
-        for name in folder.files
-        if name.startswith("locales/") and name.count("/") == 1 and name.endswith((".yaml", ".yml"))
-    }
+    found = {tag for name in folder.files if (tag := locale_of(name)) is not None}
     return ("en", *sorted(found - {"en"}))
 
 

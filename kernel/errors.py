@@ -78,6 +78,7 @@ class Code(StrEnum):
     PACKAGE_MODULE = "package.module"
     PACKAGE_SIZE = "package.size"
     PACKAGE_RETIRED = "package.retired-field"
+    PACKAGE_LOCALE = "package.locale"
     PACKAGE_ADVICE = "package.advice"
     YAML_SYNTAX = "yaml.syntax"
     YAML_DUPLICATE_KEY = "yaml.duplicate-key"

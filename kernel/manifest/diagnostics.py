@@ -17,7 +17,7 @@ FieldPath: TypeAlias = tuple[str | int, ...]
 Lines: TypeAlias = dict[FieldPath, int]
 """The 1-based line of every place in one parsed file."""
 
-Severity: TypeAlias = Literal["error", "advice"]
+Severity: TypeAlias = Literal["error", "ignored", "advice"]
 
 _SHOWN = 120
 
@@ -33,7 +33,8 @@ class Diagnostic:
         line: 1-based; None when the finding has no line (a missing file, a JSON file).
         path: the field, as `io.inputs.narrative.select`; empty when it is about a whole file.
         accepted: what would have been accepted; empty when nothing would.
-        severity: `error` keeps the package from loading, `advice` does not.
+        severity: `error` keeps the package from loading; `ignored` does not, and fails its validation;
+            `advice` neither.
     """
 
     code: Code

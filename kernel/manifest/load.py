@@ -19,6 +19,7 @@ from kernel.manifest.fields import NAME_PATTERN, ManifestModel
 from kernel.manifest.files import PackageFiles, PathError, folder_of
 from kernel.manifest.frontmatter import split_frontmatter
 from kernel.manifest.loaded import Loaded, Origin, Package, Runtime
+from kernel.manifest.locales import Locale, locale_of, read_locale
 from kernel.manifest.modules import GUARD
 from kernel.manifest.package import PluginManifest
 from kernel.manifest.problems import validate
@@ -80,6 +81,7 @@ class _Reader:
     name: str
     product_version: str
     problems: list[Diagnostic] = field(default_factory=list)
+    manifests: dict[str, object] = field(default_factory=dict)
     references: References = field(init=False)
 
     def __post_init__(self) -> None:
@@ -141,6 +143,7 @@ class _Reader:
             contract_schemas=contracts,
             schemas=self.references.schemas,
             entry=entry,
+            locales=self._locales(),
             origin=origin,
         )
 
@@ -163,6 +166,7 @@ class _Reader:
         if document.problems:
             return None
         data = {} if document.data is None else document.data
+        self.manifests[path] = data
         return _Manifest(Origin(path, folder_of(path), document.lines), front.body, data)
 
     def _model(self, model: type[Model], source: _Manifest | None) -> Model | None:
@@ -203,6 +207,15 @@ class _Reader:
         return Runtime(
             runtime_id, self.name, folder, manifest, source.body, variant.body, origin=source.origin
         )
+
+    def _locales(self) -> dict[str, Locale]:
+        found: dict[str, Locale] = {}
+        for path in sorted(self.files.files):
+            if (tag := locale_of(path)) is not None:
+                content = self.files.files[path]
+                found[tag], problems = read_locale(content, file=path, manifests=self.manifests)
+                self.problems += problems
+        return found
 
     def _variant(self, source: _Manifest) -> Variant:
         """The Chinese variant beside a manifest, which says nothing where there is none."""

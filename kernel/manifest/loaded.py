@@ -9,6 +9,7 @@ from typing import Literal
 from kernel.errors import Code
 from kernel.manifest.contributes import ContributedTool
 from kernel.manifest.diagnostics import Diagnostic, FieldPath, Lines, Severity, line_of, show_path
+from kernel.manifest.locales import Locale
 from kernel.manifest.package import PluginManifest
 from kernel.manifest.runtime import RuntimeManifest
 from kernel.manifest.schemas import Schema
@@ -111,6 +112,7 @@ class Package:
         event_schemas: payload schemas of its event topics.
         data_schemas: record schemas of its data namespaces.
         entry: path of the entry module, or None.
+        locales: labels in other languages.
 
     Attributes:
         provides: every contract it provides: outputs of runtimes and `provides`, sorted.
@@ -125,6 +127,7 @@ class Package:
     event_schemas: Mapping[str, Schema] = field(default_factory=dict)
     data_schemas: Mapping[str, Schema] = field(default_factory=dict)
     entry: str | None = None
+    locales: Mapping[str, Locale] = field(default_factory=dict)
     origin: Origin = field(default=Origin("PLUGIN.md", "", {}), repr=False, compare=False)
     provides: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
@@ -158,4 +161,9 @@ class Loaded:
     @property
     def advice(self) -> tuple[Diagnostic, ...]:
         """What an author should look at."""
-        return tuple(problem for problem in self.problems if not problem.is_error)
+        return tuple(problem for problem in self.problems if problem.severity == "advice")
+
+    @property
+    def ignored(self) -> tuple[Diagnostic, ...]:
+        """What counts for nothing, and fails validation."""
+        return tuple(problem for problem in self.problems if problem.severity == "ignored")
