@@ -196,7 +196,7 @@ class Settings(Section):
 
     @property
     def package_folders(self) -> tuple[Path, ...]:
-        """Where packages that are not bundled are looked for; the first one of an id counts."""
+        """Where packages that are not bundled are looked for; an id that stands in two is not played."""
         return tuple(dict.fromkeys((*self.packages.path, self.installed)))
 
     def to_env(self) -> dict[str, str]:

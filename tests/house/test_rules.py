@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kernel.errors import Code
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 HOSTS = re.compile(r"https?://|index-url|find-links|\"resolved\"")
@@ -69,3 +71,12 @@ def test_no_file_is_longer_than_600_lines() -> None:
         if (lines := len(file.read_text(encoding="utf-8").splitlines())) > 600
     }
     assert long == {}
+
+
+def test_the_docs_name_no_code_that_there_is_not() -> None:
+    families = {code.partition(".")[0] for code in Code}
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        for word in re.findall(r"`([a-z]+\.[a-z][a-z-]*)`", page.read_text()):
+            family, _, name = word.partition(".")
+            if family in families and name not in ("log", "ts"):  # files
+                assert word in set(Code), f"{page.name}: {word}"
