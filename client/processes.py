@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from kernel.errors import Code, TurnwrightError
 from link.child_log import ChildLog
+from link.following import following
 from link.settings import Settings
 
 READY_VARIABLE: Final = "TURNWRIGHT_WORKER_READY_FILE"
@@ -26,14 +27,6 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 
 _LOG_LINES: Final = 15
 _POLL_S: Final = 0.02
-
-# Asks Linux to kill the child when its parent dies, then becomes the program. A `preexec_fn` could do the
-# same, but is unsafe in a process with threads.
-_FOLLOW_PARENT: Final = (
-    "import ctypes, os, sys\n"
-    "ctypes.CDLL(None).prctl(1, 9)\n"
-    "os.getppid() == int(sys.argv[1]) and os.execv(sys.argv[2], sys.argv[2:])\n"
-)
 
 
 class ChildProcess:
@@ -156,7 +149,7 @@ async def _start(
     log = ChildLog(log_file)
     with log.open() as out:
         process = await asyncio.create_subprocess_exec(
-            *(_followed(command) if follow else command),
+            *(following(command) if follow else command),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -179,12 +172,6 @@ async def _until(child: ChildProcess, ready: Callable[[], bool]) -> None:
     except BaseException:
         await child.close()
         raise
-
-
-def _followed(command: Sequence[str]) -> list[str]:
-    if sys.platform != "linux":
-        return list(command)
-    return [sys.executable, "-I", "-S", "-c", _FOLLOW_PARENT, str(os.getpid()), *command]
 
 
 def _importing(environ: Mapping[str, str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from temporalio.service import RPCError
 from kernel.errors import Code, TurnwrightError
 from kernel.wire import names
 from link.child_log import ChildLog
+from link.following import following
 from link.runtime import shared_runtime
 from link.tuning import dynamic_config_flags
 
@@ -29,14 +30,6 @@ STOP_S: Final = 10.0
 _ANSWER_S: Final = 2.0
 _ATTEMPTS: Final = 3
 _LOG_LINES: Final = 12
-
-# Asks Linux to kill the server when the process that started it dies, then becomes the server. A
-# `preexec_fn` could do the same, but is unsafe in a process with threads.
-_FOLLOW_PARENT: Final = (
-    "import ctypes, os, sys\n"
-    "ctypes.CDLL(None).prctl(1, 9)\n"
-    "os.getppid() == int(sys.argv[1]) and os.execv(sys.argv[2], sys.argv[2:])\n"
-)
 
 
 class DevServer:
@@ -148,7 +141,7 @@ async def _start_once(
     command = [*_command(port, ui_port), *database, *more]
     with log.open() as out:
         process = await asyncio.create_subprocess_exec(
-            *_followed(command),
+            *following(command),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -169,12 +162,6 @@ def _command(port: int, ui_port: int | None) -> list[str]:
     for name in names.ATTRIBUTES:
         command += ["--search-attribute", f"{name}=Keyword"]
     return command + dynamic_config_flags()
-
-
-def _followed(command: list[str]) -> list[str]:
-    if sys.platform != "linux":
-        return command
-    return [sys.executable, "-I", "-S", "-c", _FOLLOW_PARENT, str(os.getpid()), *command]
 
 
 async def _until_served(address: str, process: asyncio.subprocess.Process, log: ChildLog) -> None:

@@ -159,7 +159,7 @@ async def test_a_process_that_ends_fails_its_run_and_nobody_elses(
     async def handler(ctx):
         if ctx.session_id == "s1":
             {line}
-            await asyncio.sleep(5)
+            await asyncio.Event().wait()
         return await ctx.state.get("/mood")
     """
     code = await loaded(children, tmp_path, dedent(source))
@@ -252,7 +252,7 @@ async def test_a_worker_that_is_killed_takes_its_processes_with_it(tmp_path: Pat
         files = CodeFiles("demo", handlers=("handler.py",))
         code = await isolated(Children(), Path({str(tmp_path)!r}), files, "sha256:0")
         print(await invoke(code, call(), {{}}, timeout_s=10), flush=True)
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
     asyncio.run(main())
     """
     process = await asyncio.create_subprocess_exec(
