@@ -89,7 +89,7 @@ async def start(
 def local_settings(settings: Settings, address: str, model_url: str | None) -> Settings:
     """The settings of a worker of this stack: this server, no deployment, and the offline model if any."""
     temporal = TemporalSettings(address=address, namespace="default", queue=settings.temporal.queue)
-    slots = settings.slots if model_url is None else dict.fromkeys(SLOTS, _slot(model_url))
+    slots = settings.slots if model_url is None else offline_slots(model_url)
     changes = {"temporal": temporal, "slots": slots, "deployment": DeploymentSettings()}
     return settings.model_copy(update=changes)
 
@@ -119,14 +119,16 @@ def port_of(address: str) -> int:
     return int(port)
 
 
-def _slot(url: str) -> dict[str, Any]:
-    return {
+def offline_slots(url: str, *more: str) -> dict[str, dict[str, Any]]:
+    """The usual slots, and those that are named, all of them answered by the offline model."""
+    slot = {
         "wire": "openai-chat",
         "base_url": url,
         "model": "offline",
         "price_input": PRICE_INPUT,
         "price_output": PRICE_OUTPUT,
     }
+    return dict.fromkeys(sorted({*SLOTS, *more}), slot)
 
 
 def _note(settings: Settings, server: DevServer, worker: ChildProcess, model: str | None) -> running.Running:

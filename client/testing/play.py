@@ -81,7 +81,7 @@ async def play(stand: Stand, plan: Plan, planned: Planned) -> Report:
         name=planned.case.name,
         runtime_id=planned.runtime.id,
         seconds=time.monotonic() - began,
-        problems=_problems(planned, observed),
+        problems=verdict(planned.case, observed, planned.runtime.id),
         commit_status=observed.commit_status,
         commit_error=observed.commit_error,
         runtime_results=tuple(
@@ -94,13 +94,6 @@ async def play(stand: Stand, plan: Plan, planned: Planned) -> Report:
         pending_deferred_followers=tuple(job.runtime_id for job in jobs if job.status in OPEN),
         prompts=tuple(call for call in await stand.asked() if call["runtime"] == planned.runtime.id),
     )
-
-
-def _problems(planned: Planned, observed: Observed) -> tuple[str, ...]:
-    found = verdict(planned.case, observed)
-    if planned.runtime.id not in observed.runs and not found:
-        return (f"{planned.runtime.id}: it did not run in the turn",)
-    return found
 
 
 def _script(planned: Planned) -> dict[str, list[dict[str, Any]]]:

@@ -92,9 +92,7 @@ def _settings(
         "packages": local.packages.model_copy(update={"path": paths, "store": "database", "watch": False}),
     }
     if url is not None:
-        named = {name for package in packages for name in _slots(package)}
-        (slot,) = {id(slot): slot for slot in local.slots.values()}.values()
-        changes["slots"] = dict.fromkeys(sorted({*stack.SLOTS, *named}), slot)
+        changes["slots"] = stack.offline_slots(url, *(name for one in packages for name in _slots(one)))
     return local.model_copy(update=changes)
 
 

@@ -44,9 +44,16 @@ class Observed:
     data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def verdict(case: Case, observed: Observed) -> tuple[str, ...]:
-    """Every expectation that was not met, and every failure that nobody expected; empty when all is well."""
-    return tuple(_unmet(case, observed))
+def verdict(case: Case, observed: Observed, runtime_id: str) -> tuple[str, ...]:
+    """Every expectation that was not met, and every failure that nobody expected; empty when all is well.
+
+    Args:
+        runtime_id: the runtime under test, which has to have run.
+    """
+    found = tuple(_unmet(case, observed))
+    if found or runtime_id in observed.runs:
+        return found
+    return (f"{runtime_id}: it did not run",)
 
 
 def _unmet(case: Case, observed: Observed) -> Iterator[str]:

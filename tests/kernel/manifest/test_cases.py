@@ -142,12 +142,20 @@ BAD = Observed("committed", runs={"a": Ended("failed", "runtime.failed", "boom a
             {"runtimeResults": [{"runtimeId": "a", "status": "failed", "errorIncludes": "bang"}]},
             ["expected 'bang'"],
         ),
-        (Observed("rejected", "turn.rejected: no"), {}, ["the turn was rejected: turn.rejected: no"]),
+        (
+            Observed("rejected", "turn.rejected: no", {"a": Ended("skipped")}),
+            {},
+            ["the turn was rejected: turn.rejected: no"],
+        ),
     ],
 )
 def test_a_verdict_names_what_did_not_come_and_what_nobody_expected(
     observed: Observed, expect: dict[str, Any], said: list[str]
 ) -> None:
-    found = verdict(case(expect=expect), observed)
+    found = verdict(case(expect=expect), observed, "a")
     assert len(found) == len(said)
     assert all(part in problem for part, problem in zip(said, found, strict=True))
+
+
+def test_the_runtime_under_test_has_to_run() -> None:
+    assert verdict(case(), GOOD, "c") == ("c: it did not run",)
