@@ -257,11 +257,9 @@ class Catalog:
 
     async def _load(self, package_id: str, digest: str) -> LivePackage:
         files = await self._contents.load(digest)
-        loaded = await asyncio.to_thread(load_package, files, name=package_id)
-        if loaded.package is None:
-            raise _invalid(package_id, loaded)
+        package = (await asyncio.to_thread(load_package, files, name=package_id)).require(package_id)
         bundled = await asyncio.to_thread(self._is_bundled, package_id, digest)
-        return await self._keep(digest, loaded.package, files, bundled=bundled)
+        return await self._keep(digest, package, files, bundled=bundled)
 
     async def _keep(
         self, digest: str, package: Package, files: Mapping[str, bytes], *, bundled: bool
@@ -343,8 +341,3 @@ def _several(name: str, paths: Collection[Path]) -> str:
 
 def _parse(path: Path, folder: package_files.Folder) -> Loaded:
     return load_package(folder.files, name=path.name, links=folder.links)
-
-
-def _invalid(package_id: str, loaded: Loaded) -> TurnwrightError:
-    message = "; ".join(problem.render() for problem in loaded.errors)
-    return TurnwrightError(Code.PACKAGE_INVALID, message, where=package_id)

@@ -6,14 +6,14 @@ import getpass
 from dataclasses import dataclass
 from pathlib import Path
 
-from client import validation
+from client import installed, validation
 from client.validation import Checked
 from kernel.errors import Code, TurnwrightError
+from kernel.manifest.loaded import invalid
 from link.bundled import bundled
 from link.settings import Settings
 from store import grants
 from store.engine import Store
-from store.package_folders import packages_in
 
 
 @dataclass(frozen=True)
@@ -27,33 +27,13 @@ class Approved:
     followed: bool
 
 
-def find(settings: Settings, named: str) -> Path:
-    """The folder of a package, by its path or by its id.
-
-    Raises:
-        TurnwrightError: `package.unknown`.
-    """
-    path = Path(named)
-    if (path / "PLUGIN.md").is_file() or len(path.parts) > 1:
-        return validation.package_folder(path)
-    folders = [folder for root in settings.package_folders for folder in packages_in(root)]
-    known = {folder.resolve().name: folder for folder in reversed(folders)}
-    if named not in known:
-        raise TurnwrightError(
-            Code.PACKAGE_UNKNOWN,
-            f"no package {named!r} is in the package folders",
-            accepted=", ".join(sorted(known)) or "the path of a package folder",
-        )
-    return known[named]
-
-
 async def approve(settings: Settings, named: str, *, session_id: str | None, follow: bool) -> Approved:
     """Let the code of a package run as it is now, or whatever its folder comes to hold.
 
     Raises:
         TurnwrightError: `package.unknown`, `package.invalid` with every problem, or what the store refuses.
     """
-    folder = find(settings, named)
+    folder = installed.find(settings, named)
     checked = validation.check(folder)
     _refuse_unfit(folder, checked)
     subject = grants.followed(folder) if follow else checked.digest
@@ -94,8 +74,7 @@ async def revoke(settings: Settings, package_id: str, *, session_id: str | None)
 
 def _refuse_unfit(folder: Path, checked: Checked) -> None:
     if checked.errors:
-        problems = "; ".join(problem.render() for problem in checked.errors)
-        raise TurnwrightError(Code.PACKAGE_INVALID, problems, where=str(folder))
+        raise invalid(checked.errors, str(folder))
     if folder.resolve().parent == bundled("plugins").resolve():
         message = f"{checked.package_id} is bundled and needs no approval"
         raise TurnwrightError(Code.PACKAGE_APPROVAL, message, accepted="a package that is not bundled")

@@ -1,6 +1,7 @@
 """Packages in the home folder: put in from a folder or an archive, taken out; and where packages stand.
 
-folders      the package folder that counts, by id
+places       every package folder, by id
+find         the one that a path or an id names
 install      a folder or an archive becomes a package of the home folder
 remove       takes it out again
 """
@@ -14,6 +15,7 @@ from typing import Final, Literal
 from client import validation
 from client.validation import Checked
 from kernel.errors import Code, TurnwrightError
+from kernel.manifest.loaded import invalid
 from link.bundled import bundled
 from link.settings import Settings
 from store import package_files, package_folders
@@ -42,13 +44,36 @@ def roots(settings: Settings) -> list[tuple[Origin, Path]]:
     return found
 
 
-def folders(settings: Settings) -> dict[str, Path]:
-    """The package folder that counts, by id."""
-    found: dict[str, Path] = {}
+def places(settings: Settings) -> dict[str, list[Path]]:
+    """Every package folder, by id; where an id has several, none of them is played."""
+    found: dict[str, dict[Path, Path]] = {}
     for _, root in roots(settings):
         for folder in package_folders.packages_in(root):
-            found.setdefault(folder.resolve().name, folder)
-    return found
+            real = folder.resolve()
+            found.setdefault(real.name, {}).setdefault(real, folder)
+    return {name: list(folders.values()) for name, folders in found.items()}
+
+
+def find(settings: Settings, named: str) -> Path:
+    """The package folder that a path names, or the id of a package.
+
+    Raises:
+        TurnwrightError: `package.unknown`; `package.exists` for an id that several folders have.
+    """
+    folder = validation.package_folder(Path(named))
+    if (folder / _MANIFEST).is_file():
+        return folder
+    known = places(settings)
+    folders = known.get(named, [])
+    if len(folders) > 1:
+        where = ", ".join(map(str, folders))
+        message = f"several folders hold a package {named!r}, and none of them is played"
+        raise TurnwrightError(Code.PACKAGE_EXISTS, message, where=where, accepted="one of them, by its path")
+    if not folders:
+        message = f"no package {named!r} is in the package folders"
+        accepted = ", ".join(sorted(known)) or "the path of a package folder"
+        raise TurnwrightError(Code.PACKAGE_UNKNOWN, message, accepted=accepted)
+    return folders[0]
 
 
 def install(settings: Settings, source: Path, *, replace: bool = False) -> Installed:
@@ -62,16 +87,15 @@ def install(settings: Settings, source: Path, *, replace: bool = False) -> Insta
     content, name = _content(source)
     checked = validation.judge(content, name=name, path=str(source))
     if checked.errors:
-        problems = "; ".join(problem.render() for problem in checked.errors)
-        raise TurnwrightError(Code.PACKAGE_INVALID, problems, where=str(source))
+        raise invalid(checked.errors, str(source))
     folder = settings.installed / name
-    taken = folders(settings).get(name)
-    if taken and taken != folder:
-        message = f"there is a package {name!r} already, and it would be the one that counts"
-        raise TurnwrightError(Code.PACKAGE_EXISTS, message, where=str(taken), accepted="another id")
+    taken = places(settings).get(name, [])
+    if others := [place for place in taken if place != folder]:
+        message = f"there is a package {name!r} already"
+        raise TurnwrightError(Code.PACKAGE_EXISTS, message, where=str(others[0]), accepted="another id")
     if taken and not replace:
         message = f"package {name!r} is installed already"
-        raise TurnwrightError(Code.PACKAGE_EXISTS, message, where=str(taken), accepted="--replace")
+        raise TurnwrightError(Code.PACKAGE_EXISTS, message, where=str(folder), accepted="--replace")
     package_folders.put(content.files, folder, replace=replace)
     return Installed(checked, folder, any(name.endswith(".py") for name in content.files))
 
@@ -87,8 +111,8 @@ def remove(settings: Settings, package_id: str) -> Path:
     if package_id in installed:
         package_folders.take_out(installed[package_id])
         return installed[package_id]
-    elsewhere = folders(settings).get(package_id)
-    reason = f"it stands in {elsewhere}, where nobody installed it" if elsewhere else "there is none"
+    elsewhere = places(settings).get(package_id, [])
+    reason = f"it stands in {elsewhere[0]}, where nobody installed it" if elsewhere else "there is none"
     raise TurnwrightError(
         Code.PACKAGE_UNKNOWN,
         f"no installed package {package_id!r}: {reason}",

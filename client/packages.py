@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from client import validation
-from client.installed import Origin, folders, roots
+from client.installed import Origin, places, roots
 from client.validation import Checked
 from kernel.errors import Code, TurnwrightError
 from link.settings import Settings
@@ -19,12 +19,14 @@ class Known:
     """A package folder.
 
     Attributes:
+        title: its name for people, empty where it cannot be loaded.
         origin: `bundled` with the product, in a `folder` of `packages.path`, or `installed`.
         enabled: whether new choices may take it.
         problem: why it cannot be played; empty when it can.
     """
 
     package_id: str
+    title: str
     version: str
     origin: Origin
     folder: str
@@ -32,19 +34,19 @@ class Known:
     problem: str
 
 
-async def known(settings: Settings) -> list[Known]:
-    """Every package folder, by id; of several of one id the first that can be loaded counts."""
-    disabled = await _disabled(settings)
-    found: dict[str, list[Known]] = {}
+async def known(settings: Settings, locale: str = "en") -> list[Known]:
+    """Every package folder, by id; titles are in the language, or the nearest."""
+    disabled, taken = await _disabled(settings), places(settings)
+    found = []
     for origin, root in roots(settings):
         for folder in package_folders.packages_in(root):
-            checked = validation.check(folder)
-            same = found.setdefault(checked.package_id, [])
-            first = next((one.folder for one in same if not one.problem), "")
-            problem = f"{first} has the same id and counts" if first else _problem(checked)
-            enabled = checked.package_id not in disabled
-            same.append(Known(checked.package_id, checked.version, origin, str(folder), enabled, problem))
-    return [one for name in sorted(found) for one in found[name]]
+            checked = validation.check(folder, locale=locale)
+            name = checked.package_id
+            others = [str(other) for other in taken[name] if other.resolve() != folder.resolve()]
+            problem = f"{', '.join(others)} has the same id: none is played" if others else _problem(checked)
+            enabled = name not in disabled
+            found.append(Known(name, checked.title, checked.version, origin, str(folder), enabled, problem))
+    return sorted(found, key=lambda one: one.package_id)
 
 
 async def switch(settings: Settings, package_id: str, *, enabled: bool) -> None:
@@ -56,7 +58,7 @@ async def switch(settings: Settings, package_id: str, *, enabled: bool) -> None:
     store = await Store.open(settings.store_url)
     try:
         async with store.write() as conn:
-            names = {*folders(settings), *await switches.disabled(conn)}
+            names = {*places(settings), *await switches.disabled(conn)}
             if package_id not in names:
                 accepted = ", ".join(sorted(names))
                 raise TurnwrightError(

@@ -23,6 +23,7 @@ class Checked:
         path: the folder as it was named.
         digest: of the files; empty where they cannot be read.
         version: as the manifest says; empty where it cannot be loaded.
+        title: its name for people; empty where it cannot be loaded.
         text: locales that labels are written in.
         instructions: languages that prompts are written in.
     """
@@ -31,6 +32,7 @@ class Checked:
     package_id: str
     digest: str = ""
     version: str = ""
+    title: str = ""
     errors: tuple[Diagnostic, ...] = ()
     advice: tuple[Diagnostic, ...] = ()
     text: tuple[str, ...] = ("en",)
@@ -42,7 +44,7 @@ class Checked:
         return not self.errors
 
 
-def check(path: Path) -> Checked:
+def check(path: Path, *, locale: str = "en") -> Checked:
     """Check the package of a folder, of its `PLUGIN.md` or of one of its `RUNTIME.md`.
 
     Raises:
@@ -59,15 +61,16 @@ def check(path: Path) -> Checked:
     except TurnwrightError as error:
         problem = Diagnostic(error.code, error.message, error.where, accepted=error.accepted)
         return Checked(str(folder), name, errors=(problem,))
-    return judge(files, name=name, path=str(folder))
+    return judge(files, name=name, path=str(folder), locale=locale)
 
 
-def judge(files: Folder, *, name: str, path: str) -> Checked:
+def judge(files: Folder, *, name: str, path: str, locale: str = "en") -> Checked:
     """Check the content of a package, wherever it comes from.
 
     Args:
         name: of its folder, which is the package's id.
         path: where it comes from, for people.
+        locale: language of its title.
     """
     loaded = load_package(files.files, name=name, links=files.links)
     return Checked(
@@ -75,6 +78,7 @@ def judge(files: Folder, *, name: str, path: str) -> Checked:
         package_id=name,
         digest=digest(files.files),
         version=loaded.package.version if loaded.package else "",
+        title=loaded.package.title(locale) if loaded.package else "",
         errors=ordered([*loaded.errors, *loaded.ignored]),
         advice=loaded.advice,
         text=_text_locales(files),

@@ -71,18 +71,22 @@ async def install(
 
 
 @output.command
-async def list_all(as_json: AsJson = False) -> int | None:
+async def list_all(
+    locale: Annotated[str, typer.Option("--locale", metavar="TAG", help="Language of the names.")] = "en",
+    as_json: AsJson = False,
+) -> int | None:
     """List every package there is: bundled, in the folders of `packages.path`, installed."""
     from client import packages
     from link.settings import load_settings
 
-    found = await packages.known(load_settings())
+    found = await packages.known(load_settings(), locale)
     if as_json:
         output.print_json(found)
         return None
     rows = [
         (
             one.package_id,
+            one.title,
             one.version,
             one.origin if one.origin == "bundled" else one.folder,
             "on" if one.enabled else "off",
@@ -90,7 +94,8 @@ async def list_all(as_json: AsJson = False) -> int | None:
         )
         for one in found
     ]
-    output.stdout().print(output.table(("package", "version", "from", "choices", "state"), tuple(rows), ""))
+    columns = ("package", "name", "version", "from", "choices", "state")
+    output.stdout().print(output.table(columns, tuple(rows), ""))
     return None
 
 

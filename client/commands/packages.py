@@ -82,7 +82,8 @@ async def revoke(
     if as_json:
         output.print_json({"package_id": package, "session_id": session or "", "ended": ended})
     else:
-        output.stdout().print(f"revoked {package}: {ended} approvals ended", markup=False)
+        what = "1 approval" if ended == 1 else f"{ended} approvals"
+        output.stdout().print(f"revoked {package}: {what} ended", markup=False)
     return None
 
 
@@ -90,9 +91,7 @@ def _validate(path: Path, as_json: bool) -> int:
     from client import installed, validation
     from link.settings import load_settings
 
-    checked = validation.check(
-        path if path.exists() else installed.folders(load_settings()).get(str(path), path)
-    )
+    checked = validation.check(path if path.exists() else installed.find(load_settings(), str(path)))
     if as_json:
         output.print_json(
             {

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from client import grants, validation
+from client import installed
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import Package, Runtime, load_package
 from kernel.manifest.cases import CASE_FILES, Case, later, read_cases
-from link.bundled import bundled
+from kernel.manifest.loaded import invalid
 from link.settings import Settings
 from store.package_files import Folder, read_folder
-from store.package_folders import packages_in
 
 SMOKE = "smoke"
 """The case of a runtime that has none: it runs once, against the offline model, and must not fail."""
@@ -72,27 +71,18 @@ def load(folder: Path) -> Package:
 
 
 def _parsed(folder: Path, content: Folder) -> Package:
-    loaded = load_package(content.files, name=folder.resolve().name, links=content.links)
-    if loaded.package is None:
-        problems = "; ".join(problem.render() for problem in loaded.errors)
-        raise TurnwrightError(Code.PACKAGE_INVALID, problems, where=str(folder))
-    return loaded.package
+    return load_package(content.files, name=folder.resolve().name, links=content.links).require(str(folder))
 
 
 def _find(settings: Settings, named: str) -> tuple[Path, str]:
     """The package folder, and the name of a runtime behind it."""
-    ours = bundled("plugins")
-    head, _, tail = named.partition("/")
-    for root in (ours, *settings.package_folders):
-        for folder in packages_in(root):
-            if folder.resolve().name == head and not Path(named).exists():
-                return folder, tail
-    path = Path(named)
-    if (path / "PLUGIN.md").is_file() or path.name in ("PLUGIN.md", "RUNTIME.md"):
-        return validation.package_folder(path), ""
-    if (path.parent / "PLUGIN.md").is_file():
-        return path.parent, path.name
-    return grants.find(settings, named), ""
+    package, _, runtime = named.rpartition("/")
+    try:
+        return installed.find(settings, named), ""
+    except TurnwrightError as error:
+        if error.code != Code.PACKAGE_UNKNOWN or not package:
+            raise
+        return installed.find(settings, package), runtime
 
 
 def _runtime(package: Package, name: str) -> Runtime:
@@ -109,8 +99,7 @@ def _cases(package: Package, content: Folder) -> tuple[Case, ...] | None:
         return None
     cases, problems = read_cases(content.files[file], file=file)
     if problems:
-        message = "; ".join(problem.render() for problem in problems)
-        raise TurnwrightError(Code.PACKAGE_INVALID, message, where=package.id)
+        raise invalid(problems, package.id)
     return cases
 
 
@@ -128,11 +117,8 @@ def _planned(settings: Settings, folder: Path, package: Package, case: Case) -> 
 
 
 def _other(settings: Settings, folder: Path, name: str) -> Path:
-    path = folder / name
-    if (path / "PLUGIN.md").is_file():
-        return path
-    inside = bundled("plugins") / name
-    return inside if (inside / "PLUGIN.md").is_file() else grants.find(settings, name)
+    beside = folder / name
+    return beside if (beside / "PLUGIN.md").is_file() else installed.find(settings, name)
 
 
 def _smoke(package: Package, only: Runtime | None, *, has_file: bool) -> Planned:

@@ -26,7 +26,7 @@ from kernel.manifest.problems import validate
 from kernel.manifest.references import References
 from kernel.manifest.runtime import RuntimeManifest
 from kernel.manifest.schemas import Schema, read_json
-from kernel.manifest.variants import Variant, read_variant, variant_of
+from kernel.manifest.variants import read_variant, variant_of
 from kernel.manifest.versions import PRODUCT_VERSION
 from kernel.manifest.well_known import WELL_KNOWN
 from kernel.manifest.yaml_core import parse_yaml
@@ -108,7 +108,7 @@ class _Reader:
             origin = replace(source.origin, prefix=("runtime",))
             variant = self._variant(source)
             runtimes.append(
-                Runtime(self.name, self.name, "", manifest.runtime, source.body, variant.body, origin=origin)
+                Runtime(self.name, self.name, "", manifest.runtime, source.body, variant, origin=origin)
             )
         elif source is not None:
             self._variant(source)
@@ -204,9 +204,7 @@ class _Reader:
             return None
         runtime_id = f"{self.name}/{folder}"
         variant = self._variant(source)
-        return Runtime(
-            runtime_id, self.name, folder, manifest, source.body, variant.body, origin=source.origin
-        )
+        return Runtime(runtime_id, self.name, folder, manifest, source.body, variant, origin=source.origin)
 
     def _locales(self) -> dict[str, Locale]:
         found: dict[str, Locale] = {}
@@ -217,11 +215,11 @@ class _Reader:
                 self.problems += problems
         return found
 
-    def _variant(self, source: _Manifest) -> Variant:
-        """The Chinese variant beside a manifest, which says nothing where there is none."""
+    def _variant(self, source: _Manifest) -> str:
+        """The body of the Chinese variant beside a manifest; empty where there is none."""
         path = variant_of(source.origin.file)
         if (content := self.files.files.get(path)) is None:
-            return Variant()
+            return ""
         variant, problems = read_variant(content, file=path, english=source.data)
         self.problems += problems
         return variant

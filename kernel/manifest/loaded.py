@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kernel.errors import Code
+from kernel.errors import Code, TurnwrightError
 from kernel.manifest.contributes import ContributedTool
 from kernel.manifest.diagnostics import Diagnostic, FieldPath, Lines, Severity, line_of, show_path
-from kernel.manifest.locales import Locale
+from kernel.manifest.locales import Locale, choose_locale
 from kernel.manifest.package import PluginManifest
 from kernel.manifest.runtime import RuntimeManifest
 from kernel.manifest.schemas import Schema
@@ -141,6 +141,12 @@ class Package:
         """The tools it declares, in their order."""
         return self.manifest.contributes.tools
 
+    def title(self, locale: str) -> str:
+        """Its name for people, in the nearest language that it has; its ID where it has no name."""
+        chosen = choose_locale(locale, ("en", *sorted(self.locales)))
+        labels = self.locales[chosen].labels if chosen and chosen in self.locales else {}
+        return labels.get("PLUGIN.md", {}).get(("displayName",)) or self.manifest.display_name or self.id
+
     def runtime(self, runtime_id: str) -> Runtime | None:
         """The runtime of an ID."""
         return next((runtime for runtime in self.runtimes if runtime.id == runtime_id), None)
@@ -152,6 +158,16 @@ class Loaded:
 
     package: Package | None
     problems: tuple[Diagnostic, ...] = ()
+
+    def require(self, where: str) -> Package:
+        """The package.
+
+        Raises:
+            TurnwrightError: `package.invalid` with every error; `where` is what was read.
+        """
+        if self.package is None:
+            raise invalid(self.errors, where)
+        return self.package
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -167,3 +183,9 @@ class Loaded:
     def ignored(self) -> tuple[Diagnostic, ...]:
         """What counts for nothing, and fails validation."""
         return tuple(problem for problem in self.problems if problem.severity == "ignored")
+
+
+def invalid(errors: Iterable[Diagnostic], where: str) -> TurnwrightError:
+    """The refusal of a package that has errors."""
+    message = "; ".join(problem.render() for problem in errors)
+    return TurnwrightError(Code.PACKAGE_INVALID, message, where=where)

@@ -1,13 +1,13 @@
 """Instructions in Chinese: `PLUGIN.zh.md` and `RUNTIME.zh.md`. Spec: plugin-model §29; seed 001.
 
 A variant holds a body and the `content` of prompt segments; what it leaves out stays English. Everything else
-that it says has to be what the English manifest says: a difference is told, and English counts.
+that it says has to be what the English manifest says: a difference is told, and English counts. Contents of
+segments are judged and not kept: no run of this version has a segment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kernel.errors import Code
@@ -19,48 +19,30 @@ SUFFIX: Final = ".zh.md"
 _PROMPT: Final = ("contributes", "prompt")
 
 
-@dataclass(frozen=True)
-class Variant:
-    """What a Chinese manifest says differently; empty texts fall back to English.
-
-    Attributes:
-        prompts: content of prompt segments, by id.
-    """
-
-    body: str = ""
-    prompts: Mapping[str, str] = field(default_factory=dict)
-
-
 def variant_of(manifest: str) -> str:
     """The path of a manifest's Chinese variant: `RUNTIME.md` → `RUNTIME.zh.md`."""
     return manifest.removesuffix(".md") + SUFFIX
 
 
-def read_variant(content: bytes, *, file: str, english: Any) -> tuple[Variant, list[Diagnostic]]:
+def read_variant(content: bytes, *, file: str, english: Any) -> tuple[str, list[Diagnostic]]:
     """Read a variant; never raises.
 
     Args:
         english: the data of the English manifest's frontmatter.
 
     Returns:
-        what it says, and problems: an unreadable file is an error, a changed structure is advice.
+        its body, empty where English counts, and problems: an unreadable file is an error,
+        a changed structure is advice.
     """
     front = split_frontmatter(content, file=file)
     if front.problem is not None:
-        return Variant(), [front.problem]
+        return "", [front.problem]
     document = parse_yaml(front.yaml, file=file, first_line=front.first_line)
     if document.problems:
-        return Variant(), list(document.problems)
+        return "", list(document.problems)
     data = {} if document.data is None else document.data
     told = [*_changes(data, english, (), file, document.lines)]
-    return Variant(front.body, dict(_prompts(data))), told
-
-
-def _prompts(data: Any) -> Iterator[tuple[str, str]]:
-    segments = data.get("contributes", {}) if isinstance(data, Mapping) else {}
-    for segment in segments.get("prompt", ()) if isinstance(segments, Mapping) else ():
-        if isinstance(segment, Mapping) and isinstance(segment.get("content"), str):
-            yield str(segment.get("id")), segment["content"]
+    return front.body, told
 
 
 def _changes(here: Any, there: Any, at: FieldPath, file: str, lines: Lines) -> Iterator[Diagnostic]:

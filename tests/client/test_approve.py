@@ -51,7 +51,7 @@ def test_an_approval_is_told_and_taken_back() -> None:
 def test_what_cannot_run_is_not_approved(home: Path) -> None:
     unknown = typed("approve", "nothing")
     assert unknown.exit_code == 4
-    assert "accepted: omens" in unknown.stderr
+    assert "(accepted: chronicle, dice, fact-index, omens)" in unknown.stderr
     (home / "packages/omens/handler.py").unlink()
     broken = typed("approve", "omens")
     assert broken.exit_code == 3

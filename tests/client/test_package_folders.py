@@ -180,10 +180,11 @@ def test_an_id_is_there_once_and_what_is_installed_is_replaced_when_asked() -> N
     assert typed("install", "src/omens", "--replace").exit_code == 0
     assert Path("home/packages/omens/README.md").read_text() == "More."
     shutil.copytree("src/omens", "mine/omens")
-    (doubled,) = [
-        one for one in json.loads(typed("list", "--json").stdout) if "the same id" in one["problem"]
+    doubled = [one for one in json.loads(typed("list", "--json").stdout) if "the same id" in one["problem"]]
+    assert [(one["package_id"], one["origin"]) for one in doubled] == [
+        ("omens", "folder"),
+        ("omens", "installed"),
     ]
-    assert doubled["origin"] == "installed"
 
 
 def test_the_list_says_where_a_package_comes_from_and_what_is_wrong_with_it() -> None:

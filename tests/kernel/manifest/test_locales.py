@@ -109,3 +109,22 @@ def test_a_language_is_the_same_or_of_the_same_script_or_english_or_the_first(
     wanted: str, offered: list[str], chosen: str | None
 ) -> None:
     assert choose_locale(wanted, offered) == chosen
+
+
+@pytest.mark.parametrize(
+    ("locale", "title"), [("en", "Notes"), ("zh-CN", "笔记"), ("zh-Hant", "Notes"), ("fr", "Notes")]
+)
+def test_a_package_has_its_name_in_the_nearest_language(locale: str, title: str) -> None:
+    content = {
+        "PLUGIN.md": b"---\ndisplayName: Notes\n---\n",
+        "locales/zh.yaml": "PLUGIN.md: { displayName: 笔记 }".encode(),
+    }
+    package = load(content).package
+    assert package is not None
+    assert package.title(locale) == title
+
+
+def test_a_package_without_a_name_is_called_by_its_id() -> None:
+    package = load({"PLUGIN.md": b"---\ndescription: x\n---\n"}, "notes").package
+    assert package is not None
+    assert package.title("zh") == "notes"

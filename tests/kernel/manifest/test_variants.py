@@ -16,9 +16,9 @@ ENGLISH = {
 }
 
 
-def read(text: str) -> tuple[str, dict[str, str], list[str]]:
-    variant, problems = read_variant(text.encode(), file="PLUGIN.zh.md", english=ENGLISH)
-    return variant.body, dict(variant.prompts), [problem.render() for problem in problems]
+def read(text: str) -> tuple[str, list[str]]:
+    body, problems = read_variant(text.encode(), file="PLUGIN.zh.md", english=ENGLISH)
+    return body, [problem.render() for problem in problems]
 
 
 def test_a_variant_stands_beside_its_manifest() -> None:
@@ -26,15 +26,15 @@ def test_a_variant_stands_beside_its_manifest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "body", "prompts"),
+    ("text", "body"),
     [
-        ("---\n---\n记下来。\n", "记下来。", {}),
-        ("---\ndescription: Notes.\n---\n", "", {}),
-        ("---\ncontributes:\n  prompt: [{ id: b, content: 二。 }]\n---\n记。\n", "记。", {"b": "二。"}),
+        ("---\n---\n记下来。\n", "记下来。"),
+        ("---\ndescription: Notes.\n---\n", ""),
+        ("---\ncontributes:\n  prompt: [{ id: b, content: 二。 }]\n---\n记。\n", "记。"),
     ],
 )
-def test_texts_are_read_and_what_is_missing_falls_back(text: str, body: str, prompts: dict[str, str]) -> None:
-    assert read(text) == (body, prompts, [])
+def test_the_body_is_read_and_contents_of_segments_may_differ(text: str, body: str) -> None:
+    assert read(text) == (body, [])
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_texts_are_read_and_what_is_missing_falls_back(text: str, body: str, pro
     ],
 )
 def test_a_changed_structure_is_told_and_counts_nothing(front: str, said: str) -> None:
-    body, _, problems = read(f"---\n{front}\n---\n记。\n")
+    body, problems = read(f"---\n{front}\n---\n记。\n")
     assert body == "记。"
     assert said in "; ".join(problems)
 
