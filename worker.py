@@ -82,6 +82,7 @@ PASSED_THROUGH = (
     "pydantic",
     "pydantic_core",
     "jsonschema",
+    "jsonschema_rs",
     "referencing",
     "rpds",
     "rfc8785",

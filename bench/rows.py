@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bench import package_rows, script
+from bench import package_rows, script, validation
 from bench.measure import Clock, Sample, Series, interleaved, progress
 from bench.processes import Child
 from bench.product import BULK, NOTES, PROPOSALS, Session
@@ -187,6 +187,7 @@ ROWS: dict[str, Measure] = {
     "large": large,
     "crowd": crowd,
     "plan": plan,
+    "validate": validation.validate,
     "activation": package_rows.activation,
     "unchanged": package_rows.unchanged,
     "child": package_rows.child,

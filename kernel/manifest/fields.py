@@ -62,7 +62,7 @@ class ManifestModel(BaseModel):
 
     @model_validator(mode="after")
     def _judge(self) -> ManifestModel:
-        if found := tuple(self.rules()):
+        if type(self).rules is not ManifestModel.rules and (found := tuple(self.rules())):
             raise refusals(*found)
         return self
 

@@ -102,7 +102,7 @@ def _check_text(path: str) -> None:
         raise PathError("is absolute")
     if "\\" in path:
         raise PathError("holds a backslash")
-    if any(unicodedata.category(c) in _INVISIBLE for c in path):
+    if not path.isprintable() and any(unicodedata.category(c) in _INVISIBLE for c in path):
         raise PathError("holds an invisible character")
 
 

@@ -37,6 +37,7 @@ from kernel.manifest.fields import (
 from kernel.manifest.schedule import Schedule
 
 FUNCTION_TIMEOUT_MS: Final = 120_000
+_PLAIN: Final = Agent()
 CONTRACT_PREFIX: Final = "contract:"
 HttpMethod: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]
 EFFECT_KINDS: Final = frozenset(
@@ -320,7 +321,7 @@ class RuntimeManifest(ManifestModel):
     @property
     def agent_settings(self) -> Agent:
         """`agent`, or its defaults when the block is left out."""
-        return self.agent or Agent()
+        return self.agent or _PLAIN
 
     @property
     def loop_limits(self) -> LoopLimits:

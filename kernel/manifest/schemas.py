@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
+from jsonschema_rs import ValidationError, meta
 
 from kernel.errors import Code
 from kernel.manifest.diagnostics import Diagnostic, quoted
@@ -165,9 +164,9 @@ def _judge(schema: Any) -> None:
     if schema.get("$schema", DIALECT) not in (DIALECT, DIALECT + "#"):
         raise _Refused(f"declares the dialect {quoted(schema['$schema'])}", DIALECT)
     try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        where = "/".join(str(part) for part in error.absolute_path)
+        meta.validate(schema)
+    except ValidationError as error:
+        where = "/".join(str(part) for part in error.instance_path)
         message = f"is not valid JSON Schema at {quoted('#/' + where)}: {error.message[:200]}"
         raise _Refused(message, "JSON Schema 2020-12") from None
     except (RecursionError, ValueError) as error:

@@ -38,6 +38,7 @@ _FALSE = frozenset({"false", "False", "FALSE"})
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 _MAX_DIGITS = 24
 _INT64 = 2**63
 
@@ -203,7 +204,7 @@ class _Builder:
 
     def scalar(self, event: Any) -> _Node:
         text: str = event.value
-        if any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text):
+        if _NOT_TEXT.search(text):
             self.note(Code.YAML_SYNTAX, "text holds NUL or a lone surrogate", event, accepted="Unicode text")
         if not event.implicit[0] or event.style not in (None, ""):
             return _Node(text, text=len(text))
