@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernel.binding.pointer import MISSING, select
 from kernel.manifest import ContractReference, InputBinding, RuntimeReference
+from kernel.pointer import MISSING, select
 from kernel.wire.base import Json
 
 Validate = Callable[[str, Json], str | None]

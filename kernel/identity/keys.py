@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from kernel.binding.pointer import MISSING, select
 from kernel.errors import Code, TurnwrightError
 from kernel.identity.canonical import MAX_DEPTH, canonical_json
+from kernel.pointer import MISSING, select
 from kernel.wire.base import Json
 
 FIELDS: dict[str, tuple[str, ...]] = {

@@ -11,6 +11,7 @@ from typing import Final
 
 from kernel.errors import Code
 from kernel.manifest.agent import BUILTIN_TOOLS, Agent, AgentTools, ToolWhitelist
+from kernel.manifest.bindings import input_problems, output_problems
 from kernel.manifest.contributes import Contributes
 from kernel.manifest.cycles import cycle_problems, turn_edges
 from kernel.manifest.diagnostics import Diagnostic, FieldPath, quoted
@@ -21,7 +22,7 @@ from kernel.manifest.runtime import EFFECT_KINDS, InputBinding
 from kernel.manifest.schedule import STAGES
 from kernel.manifest.schemas import Schema
 from kernel.manifest.versions import DIALECT_VERSION, in_range
-from kernel.manifest.well_known import restates
+from kernel.manifest.well_known import WELL_KNOWN, restates
 
 _ENTRY_PARTS: Final = ("tools", "services", "extensions", "hooks", "wires")
 
@@ -34,10 +35,12 @@ def package_problems(
     entry: str | None,
     product_version: str,
     runtime_ids: Set[str],
+    contracts: Mapping[str, Schema],
 ) -> Iterator[Diagnostic]:
     """Yield everything that is wrong between the parts of one package.
 
     `runtime_ids` also holds the runtimes that could not be read: naming one is not a second mistake.
+    `contracts` are the public schemas that the package declares.
     """
     yield from _ranges(manifest, origin, product_version)
     yield from _entry(manifest.contributes, origin, entry)
@@ -48,6 +51,8 @@ def package_problems(
         yield from _unknown_runtimes(runtime, runtime_ids)
         yield from _upstreams(runtime, known)
         yield from _committed_inputs(runtime, known)
+        yield from output_problems(runtime)
+        yield from input_problems(runtime, known, {**contracts, **WELL_KNOWN})
         yield from _tools(runtime, manifest.contributes)
         yield from _advice(runtime)
 

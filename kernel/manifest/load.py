@@ -130,6 +130,7 @@ class _Reader:
             entry=entry,
             product_version=self.product_version,
             runtime_ids=ids,
+            contracts=contracts,
         )
         files = self.files.files
         self.problems += code_advice(resolved, manifest.contributes, entry, files)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.binding.pointer import MISSING, parse, select
 from kernel.errors import Code, TurnwrightError
+from kernel.pointer import MISSING, parse, select
 
 RFC = {
     "foo": ["bar", "baz"],
