@@ -152,6 +152,7 @@ class Configuring:
             source = sources[one.package.id]
             await self._catalog.try_code(source)
             active.append({**await self._catalog.freeze(source, session_id), "reason": one.reason})
+        running = {one.package.id for one in activation.active}
         told = {(entry["package_id"], entry["code"]) for entry in session.inactive} if session else set()
         news = [one for one in activation.problems if (one.package_id, one.code) not in told]
         columns = {
@@ -159,7 +160,7 @@ class Configuring:
             "excluded": wanted.excluded,
             "choices": wanted.choices,
             "active": active,
-            "inactive": [_entry(problem) for problem in activation.problems],
+            "inactive": [_entry(one) for one in activation.problems if one.package_id not in running],
         }
         return Changes(columns, _notices(news))
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities.catalog import Catalog, LivePackage
+from kernel.catalog.contracts import resolved
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import Runtime
+from kernel.manifest.schemas import Schema
 from kernel.wire.turn import PlanInput, RuntimePlan
 from store import turns
 from store.engine import Store
@@ -132,7 +134,15 @@ class Generations:
         if digest is None:
             raise TurnwrightError(Code.RUNTIME_UNKNOWN, f"no active package has a runtime {runtime_id!r}")
         live = await self.catalog.live(package_id, digest)
-        return Place(generation, job_id or turn_id, live, live.runtime(runtime_id))
+        runtime = resolved(live.runtime(runtime_id), await self._borrowed(generation))
+        return Place(generation, job_id or turn_id, live, runtime)
+
+    async def _borrowed(self, generation: Generation) -> dict[str, Schema]:
+        found = {}
+        for contract, package_id in generation.plan.borrowed.items():
+            live = await self.catalog.live(package_id, generation.active[package_id])
+            found[contract] = live.package.contract_schemas[contract]
+        return found
 
 
 def frozen(session: Session, settings: Mapping[str, Any], plan: PlanInput) -> dict[str, Any]:

@@ -92,6 +92,7 @@ class Code(StrEnum):
     ACTIVATION_CONFLICT = "activation.conflict"
     ACTIVATION_TWO_STORIES = "activation.two-stories"
     ACTIVATION_EVENT_TOPIC = "activation.event-topic-conflict"
+    ACTIVATION_ACCEPTS = "activation.accepts-unresolved"
 
     SETTING_UNKNOWN = "setting.unknown"
     SETTING_INVALID = "setting.invalid"

@@ -1,4 +1,4 @@
-"""What keeps a set of packages from being active together. Every problem here blocks.
+"""What keeps a set of packages from being active together, and inputs that will have no value.
 
 Spec: plugin-model §5; DECISIONS 5.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from kernel.catalog.contracts import contract_problems
 from kernel.catalog.problems import Problem
 from kernel.catalog.providers import in_force
 from kernel.errors import Code
@@ -20,6 +21,7 @@ def incompatible(active: Sequence[Package], choices: Mapping[str, str]) -> Itera
     yield from _conflicts(active)
     yield from _two_stories(active)
     yield from _ambiguous_inputs(active, in_force(active, choices))
+    yield from contract_problems(active)
 
 
 def _unsupported(active: Sequence[Package]) -> Iterable[Problem]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernel.catalog.builtin_tools import BUILTIN_DATA_TOOLS
+from kernel.catalog.contracts import borrowed
 from kernel.catalog.providers import in_force
 from kernel.manifest import Package, Runtime
 from kernel.manifest.agent import ForcedTool
@@ -45,7 +46,8 @@ def plan_input(
         for package in packages
         for hook in package.manifest.contributes.hooks
     )
-    return PlanInput(logical_turn=logical_turn, runtimes=plans, **_given(manual=manual, hooks=hooks))
+    given = _given(manual=manual, hooks=hooks, borrowed=borrowed(packages))
+    return PlanInput(logical_turn=logical_turn, runtimes=plans, **given)
 
 
 def runtime_plan(

@@ -112,6 +112,7 @@ def _expected(kind: str) -> str:
         "dict_type": "a map",
         "model_type": "a map",
         "tuple_type": "a list",
+        "manifest_form": "{ contract: <name>@<N> } or { runtime: <id> }",
     }.get(kind, "")
 
 

@@ -97,7 +97,12 @@ _NOTES: Final = frozenset(
 
 def restates(schema: Schema, contract: str) -> bool:
     """Whether a package's schema says the same as the host's, notes and order aside."""
-    return bool(_bare(schema) == _bare(WELL_KNOWN[contract]))
+    return same_shape(schema, WELL_KNOWN[contract])
+
+
+def same_shape(one: Schema, other: Schema) -> bool:
+    """Whether two schemas say the same, notes and order aside."""
+    return bool(_bare(one) == _bare(other))
 
 
 def _bare(schema: Any, *, names: bool = False) -> Any:

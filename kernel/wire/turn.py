@@ -95,12 +95,14 @@ class PlanInput(Wire):
         runtimes: every active runtime, by id.
         manual: the runtime that a `run` asked for; the plan is then this one node.
         hooks: who listens to the turn's moments, as registered.
+        borrowed: contract → package that publishes its schema, where a runtime's own package does not.
     """
 
     logical_turn: int
     runtimes: tuple[RuntimePlan, ...] = ()
     manual: str | None = None
     hooks: tuple[HookSubscription, ...] = ()
+    borrowed: dict[str, str] = Field(default_factory=dict)
 
 
 class Story(Wire):

@@ -57,6 +57,22 @@ async def test_a_session_chooses_who_answers_for_a_contract(tmp_path: Path) -> N
         assert await records(r, session, "taker", "said") == {"last": "first"}
 
 
+async def test_values_are_held_against_the_schema_that_another_package_publishes(tmp_path: Path) -> None:
+    """Whoever publishes it: the one that gives the value and the one that takes it need not."""
+    schema = '{"type": "object", "properties": {"word": {"type": "string", "maxLength": 5}}}'
+    root = "contracts: { word@1: { schema: ./word.json } }\n"
+    speech = {"PLUGIN.md": f"---\ndescription: Words.\n{root}---\n", "word.json": schema}
+    packages = {"one": gives("first"), "long": gives("a long word"), "speech": speech, "taker": takes()}
+    async with rig(tmp_path, packages=packages) as r:
+        session = await r.session(packages=["one", "speech", "taker"])
+        await session.play("I listen.")
+        assert await records(r, session, "taker", "said") == {"last": "first"}
+        await configure(session, 1, packages=["long", "speech", "taker"])
+        ran = await nodes(session, (await session.play("I listen again."))["turn_id"])
+        assert (ran["long"]["status"], ran["long"]["reason"]) == ("failed", "runtime.output-schema-invalid")
+        assert "maxLength" in ran["long"]["message"] or "too long" in ran["long"]["message"]
+
+
 async def test_what_was_asked_for_and_is_not_active_is_told_once(tmp_path: Path) -> None:
     needy = {"PLUGIN.md": "---\ndescription: Needs a word.\nrequires: [word@1]\n---\n"}
     packages = {"one": gives("first"), "needy": needy, "tale": STORY}

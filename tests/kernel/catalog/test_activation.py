@@ -360,3 +360,56 @@ def test_what_holds_of_every_answer(world: World, data: st.DataObject) -> None:
     assert ids <= world.approved - world.excluded - world.disabled
     assert set(world.requested) <= ids | {one.package_id for one in found.inactive}
     assert world.answer(data.draw(st.permutations(list(world.there)))) == found
+
+
+def reads(name: str, binding: str, root: str = "", **files: bytes) -> Package:
+    """A package whose runtime has one input."""
+    io = f"schedule: {{ stage: audit }}\n  io: {{ inputs: {{ word: {{ {binding} }} }} }}"
+    return package(name, io, root, **files)
+
+
+def publishes(name: str, schema: bytes, contract: str = "x@1") -> Package:
+    """A package that declares the schema of a contract and has no runtime."""
+    return package(name, root=f"contracts: {{ {contract}: {{ schema: ./s.json }} }}\n", **{"s.json": schema})
+
+
+OBJECT = b'{"type": "object", "properties": {"a": {}}, "additionalProperties": false}'
+TEXT = b'{"type": "string", "title": "A text"}'
+
+
+@pytest.mark.parametrize("required", [True, False])
+@pytest.mark.parametrize(
+    ("binding", "there", "code", "said"),
+    [
+        ("from: { contract: x@1 }, accepts: 'contract:y@1'", [], Code.ACTIVATION_ACCEPTS, "accepts y@1"),
+        (
+            "from: { contract: x@1 }, accepts: 'contract:y@1'",
+            [publishes("p", OBJECT), publishes("q", TEXT, "y@1")],
+            Code.PACKAGE_SCHEMA,
+            "input word of a: no value of x@1 is accepted: object and string at /",
+        ),
+        (
+            "from: { contract: x@1 }, select: /b",
+            [publishes("p", OBJECT)],
+            Code.PACKAGE_SCHEMA,
+            "/b leads to nothing",
+        ),
+    ],
+)
+def test_an_input_that_no_active_package_can_fill_blocks_when_it_is_required(
+    required: bool, binding: str, there: list[Package], code: Code, said: str
+) -> None:
+    one = reads("a", f"{binding}, required: {str(required).lower()}")
+    answer = run([one.id, *(other.id for other in there)], one, *there)
+    (problem,) = answer.problems
+    assert (problem.code, problem.package_id, problem.blocks) == (code, "a", required)
+    assert said in problem.message
+    assert [active.package.id for active in answer.active] == ["a", *(other.id for other in there)]
+
+
+def test_two_packages_describe_a_contract_alike_or_not_at_all() -> None:
+    alike = publishes("q", b'{"type": "string"}')
+    assert run(["p", "q"], publishes("p", TEXT), alike).problems == ()
+    (problem,) = run(["o", "q"], publishes("o", OBJECT), alike).problems
+    assert (problem.code, problem.blocks) == (Code.ACTIVATION_CONFLICT, True)
+    assert problem.message == "packages 'o' and 'q' publish different schemas of x@1"
