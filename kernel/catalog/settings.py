@@ -15,7 +15,7 @@ from typing import Any
 
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest import Package
-from kernel.manifest.contributes import Setting
+from kernel.manifest.settings import Setting
 from kernel.wire.base import MAX_TEXT_BYTES
 
 Values = Mapping[str, Any]

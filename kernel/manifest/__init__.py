@@ -21,14 +21,8 @@ from kernel.manifest.agent import (
     ServiceImport,
     ToolWhitelist,
 )
-from kernel.manifest.contributes import (
-    ContributedTool,
-    Contributes,
-    DataNamespace,
-    Dataset,
-    EventDeclaration,
-    Setting,
-)
+from kernel.manifest.contributes import ContributedTool, Contributes, Dataset, EventDeclaration
+from kernel.manifest.data import DataNamespace
 from kernel.manifest.diagnostics import Diagnostic, FieldPath, Lines
 from kernel.manifest.features import SUPPORTED_BUILTIN_TOOLS, unanswerable, unsupported
 from kernel.manifest.fields import ContractReference, ManifestModel, RuntimeReference, is_contract_id
@@ -59,6 +53,7 @@ from kernel.manifest.schedule import (
     Trigger,
 )
 from kernel.manifest.schemas import Schema, check_schema, read_schema
+from kernel.manifest.settings import Setting
 from kernel.manifest.versions import DIALECT_VERSION, PRODUCT_VERSION, in_range
 from kernel.manifest.well_known import TURN_POLICY_INPUT, WELL_KNOWN
 from kernel.manifest.yaml_core import YamlDocument, parse_yaml

@@ -6,17 +6,20 @@ version refuses them at activation by name, and their inner fields are not judge
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from kernel.errors import Code
 from kernel.manifest.agent import DATASET_TOOLS, DatasetTool
+from kernel.manifest.data import DataNamespace
+from kernel.manifest.diagnostics import quoted
 from kernel.manifest.fields import (
     FORM_MARK,
     ContractId,
     Items,
+    Key,
     Label,
     ManifestModel,
     Name,
@@ -28,6 +31,7 @@ from kernel.manifest.fields import (
     Topic,
     UniqueItems,
 )
+from kernel.manifest.settings import Setting
 
 Risk: TypeAlias = Literal["read", "write", "network", "execute", "destructive"]
 HookEvent: TypeAlias = Literal[
@@ -48,15 +52,6 @@ HookEvent: TypeAlias = Literal[
     "TurnStop",
     "SessionEnd",
 ]
-SettingType: TypeAlias = Literal[
-    "text", "textarea", "number", "integer", "toggle", "select", "slider", "slot"
-]
-KERNEL_PATHS: Final = frozenset({"data/dimensions.yaml", "world.yaml"})
-"""Paths of a world that a package cannot declare for itself."""
-
-_LARGEST: Final = 2**53 - 1
-"""Largest number of a setting: the largest integer that every JSON reader keeps exactly."""
-
 OpenObject: TypeAlias = dict[str, Any]
 
 
@@ -132,7 +127,7 @@ class Extension(ManifestModel):
     """`contributes.extensions[]`."""
 
     point: ContractId = Field(description="The extension point.")
-    id: Label = Field(description="ID of the registration in the entry.")
+    id: Key = Field(description="ID of the registration in the entry.")
     order: int = Field(0, description="Place among the providers. Defaults to 0.")
     slot: Label | None = Field(None, description="The UI slot, for ui.slot@1.")
     watch: Any = Field(None, description="What makes the extension run again.")
@@ -161,146 +156,6 @@ class EventDeclaration(ManifestModel):
     )
 
 
-class SettingOption(ManifestModel):
-    """`contributes.settings[].options[]`."""
-
-    value: str | int | float | bool = Field(description="The value that is stored.")
-    label: Label | None = Field(None, description="The text that is shown.")
-
-
-def _option(value: Any) -> Any:
-    return value if isinstance(value, dict) else {"value": value}
-
-
-class Setting(ManifestModel):
-    """`contributes.settings[]`: a value that a player may set."""
-
-    key: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$")] = Field(description="Its key.")
-    type: SettingType = Field(description="One of the eight types.")
-    default: Any = Field(None, description="Value when neither the player nor the world sets one.")
-    label: Label | None = Field(None, description="Name shown to players.")
-    description: Text | None = Field(None, description="What it does.")
-    min: float | None = Field(None, description="Smallest value of a number, integer or slider.")
-    max: float | None = Field(None, description="Largest value of a number, integer or slider.")
-    step: Annotated[float, Field(gt=0)] | None = Field(None, description="Distance of two values.")
-    options: UniqueItems[Annotated[SettingOption, BeforeValidator(_option)]] = Field(
-        (), description="The values of a select."
-    )
-
-    def rules(self) -> Iterator[Refusal]:
-        numeric = self.type in ("number", "integer", "slider")
-        for name in ("min", "max", "step"):
-            if getattr(self, name) is not None and not numeric:
-                yield Refusal((name,), f"{name} goes with number, integer and slider", f"no {name}")
-        if self.min is not None and self.max is not None and self.min > self.max:
-            yield Refusal(("min",), "min is larger than max", "min <= max")
-        if self.options and self.type != "select":
-            yield Refusal(("options",), "options go with a select", "no options")
-        if self.type == "select" and not self.options:
-            yield Refusal(("options",), "a select needs options", "at least one option")
-        if self.default is not None and not self.allows(self.default):
-            message = f"default does not fit the type {self.type}"
-            yield Refusal(("default",), message, "a value that the setting allows")
-
-    def allows(self, value: Any) -> bool:
-        """Whether a value fits the type, the bounds, the step and the options."""
-        if self.type == "toggle":
-            return isinstance(value, bool)
-        if self.type == "select":
-            return any(type(o.value) is type(value) and o.value == value for o in self.options)
-        if self.type in ("text", "textarea", "slot"):
-            return isinstance(value, str)
-        if isinstance(value, bool) or not isinstance(value, int if self.type == "integer" else int | float):
-            return False
-        return self._within(value)
-
-    def _within(self, value: float) -> bool:
-        if not abs(value) <= _LARGEST:
-            return False
-        if (self.min is not None and value < self.min) or (self.max is not None and value > self.max):
-            return False
-        if self.step is None:
-            return True
-        steps = (value - (self.min or 0)) / self.step
-        return (
-            math.isfinite(steps) and abs(steps - round(steps)) < 1e-6
-        )  # 0.3 is three steps of 0.1, whatever binary says
-
-
-class AuthoringSource(ManifestModel):
-    """`authoring.source`: where a world keeps this content."""
-
-    path: PathText = Field(description="Path in the world package: .yaml, .json, or a media folder.")
-    key: Label = Field("id", description="The field that is a record's key. Defaults to id.")
-    visibility: Literal["public", "hidden"] = Field("public", description="hidden keeps it from players.")
-    lorebook: bool = Field(False, description="true also makes lorebook entries of the records.")
-
-    @property
-    def is_media(self) -> bool:
-        """A path without an extension is a media folder."""
-        return "." not in self.path.rsplit("/", 1)[-1]
-
-    def rules(self) -> Iterator[Refusal]:
-        parts = self.path.split("/")
-        if self.path.startswith("/") or ".." in parts or "\\" in self.path:
-            yield Refusal(("path",), "path leaves the world package", "a path inside the world package")
-        if self.path.removeprefix("./") in KERNEL_PATHS:
-            yield Refusal(("path",), f"{self.path} belongs to the host", "another path")
-        if not self.is_media and not self.path.endswith((".yaml", ".yml", ".json")):
-            yield Refusal(("path",), "path has an unknown format", ".yaml, .json, or a folder for media")
-
-
-class Authoring(ManifestModel):
-    """`contributes.data.<ns>.authoring`: how world authors write this content."""
-
-    title: Label | None = Field(None, description="Name of this kind of content.")
-    hint: Text | None = Field(None, description="How to write good records.")
-    summary: Text | None = Field(None, description="One sentence for players.")
-    example: PathText | None = Field(None, description="A valid example (JSON).")
-    source: AuthoringSource | None = Field(None, description="The agreed place in a world package.")
-    references: Any = Field(None, description="Which values are the ID of a character attribute.")
-    character_field: Label | None = Field(
-        None, description="Field of a world's character record that feeds this namespace."
-    )
-    generate: Literal["offer", "default"] | None = Field(
-        None, description="Lets the world generator write this content from hint and example."
-    )
-
-    def rules(self) -> Iterator[Refusal]:
-        if self.generate is None:
-            return
-        if self.example is None:
-            yield Refusal(("generate",), "generate requires an example", "authoring.example")
-        source = self.source
-        plain = source and source.visibility == "public" and source.key == "id" and not source.is_media
-        if not plain:
-            message = "generate requires a public source that is not media and is keyed by id"
-            yield Refusal(("generate",), message, "authoring.source")
-
-
-class SearchOptions(ManifestModel):
-    """`contributes.data.<ns>.search`."""
-
-    text: UniqueItems[Label] = Field(description="Fields whose text is searched.")
-
-
-class DataNamespace(ManifestModel):
-    """`contributes.data.<ns>`: one namespace of the package's data."""
-
-    schema_path: PathText | None = Field(None, alias="schema", description="JSON Schema file of one record.")
-    version: int | str | None = Field(None, description="Version of the record's shape.")
-    accepts: UniqueItems[ContractId] = Field(
-        (), description="Contracts whose data the namespace takes; its schema is their public shape."
-    )
-    search: SearchOptions | None = Field(None, description="What recall finds.")
-    description: Text | None = Field(None, description="What a record is.")
-    authoring: Authoring | None = Field(None, description="How world authors write this content.")
-
-    def rules(self) -> Iterator[Refusal]:
-        if self.accepts and self.schema_path is None:
-            yield Refusal(("schema",), "a namespace that accepts data needs a schema", "a schema file")
-
-
 class DepthPosition(ManifestModel):
     """A prompt segment's place, counted in messages from the end of the history."""
 
@@ -316,7 +171,7 @@ def _position_form(value: Any) -> str | None:
 class PromptSegment(ManifestModel):
     """`contributes.prompt[]`: a fixed segment that the host registers itself."""
 
-    id: Label = Field(description="ID of the segment.")
+    id: Key = Field(description="ID of the segment.")
     content: Text = Field(description="Its text.")
     position: Annotated[
         Annotated[Literal["system", "pre-history", "post-history"], Tag(FORM_MARK + "word")]
@@ -359,14 +214,51 @@ class Contributes(ManifestModel):
 
     def rules(self) -> Iterator[Refusal]:
         yield from _repeated("tools", "name", [t.name for t in self.tools])
-        yield from _repeated("commands", "name", [c.name for c in self.commands])
         yield from _repeated("events", "topic", [e.topic for e in self.events])
         yield from _repeated("settings", "key", [s.key for s in self.settings])
         yield from _repeated("prompt", "id", [p.id for p in self.prompt])
+        yield from self._command_rules()
+        yield from self._data_rules()
+
+    def _command_rules(self) -> Iterator[Refusal]:
+        taken: set[str] = set()
+        known = {name for one in self.actions if (name := _action_name(one))}
+        for index, command in enumerate(self.commands):
+            for at, name in (
+                (("commands", index, "name"), command.name),
+                *((("commands", index, "aliases", n), alias) for n, alias in enumerate(command.aliases)),
+            ):
+                if name in taken:
+                    yield Refusal(at, f"commands: the name {name} is declared twice", "each once")
+                taken.add(name)
+            if command.action is not None and command.action not in known:
+                message = f"{quoted(command.action)} is not in contributes.actions"
+                accepted = ", ".join(sorted(known)) or "an action that the package contributes"
+                yield Refusal(("commands", index, "action"), message, accepted, Code.PACKAGE_REFERENCE)
+
+    def _data_rules(self) -> Iterator[Refusal]:
+        spelled: dict[str, str] = {}
+        paths: dict[str, str] = {}
+        for name, namespace in self.data.items():
+            if (first := spelled.setdefault(name.casefold(), name)) != name:
+                message = f"data: {first} and {name} differ only in case"
+                yield Refusal(("data", name), message, "names that differ")
+            source = namespace.authoring.source if namespace.authoring else None
+            if source and (first := paths.setdefault(source.path.removeprefix("./"), name)) != name:
+                message = f"data: {first} and {name} have the same source {source.path}"
+                yield Refusal(("data", name, "authoring", "source", "path"), message, "a path for each")
+
+
+def _action_name(action: str | OpenObject) -> str | None:
+    named = action if isinstance(action, str) else action.get("name", action.get("id"))
+    return named if isinstance(named, str) else None
 
 
 def _repeated(field: str, key: str, values: list[str]) -> Iterator[Refusal]:
+    spelled: dict[str, str] = {}
     for index, value in enumerate(values):
-        if value in values[:index]:
-            at = (field, index, key)
-            yield Refusal(at, f"{field}: {key} {value} is declared twice", "each once")
+        first = spelled.get(value.casefold())
+        spelled.setdefault(value.casefold(), value)
+        if first is not None:
+            how = "is declared twice" if first == value else f"and {first} differ only in case"
+            yield Refusal((field, index, key), f"{field}: {key} {value} {how}", "each once")

@@ -7,6 +7,7 @@ its refusals into one pydantic error; `problems.py` turns them into diagnostics.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
@@ -35,8 +36,15 @@ FORM_MARK: Final = "\0"
 """Starts the union tags in pydantic's locations; no manifest text can hold it."""
 
 CONTRACT_PATTERN: Final = r"^[a-z][a-z0-9.-]*@[1-9][0-9]*$"
+KEY_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$"
 NAME_PATTERN: Final = r"^[a-z][a-z0-9_-]{0,63}$"
 MAX_MS: Final = 2_147_483_647
+
+_HIDDEN: Final = frozenset({"Cc", "Cs", "Co", "Cn", "Zl", "Zp"})
+_TURNING: Final = frozenset(
+    "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
+)
+"""Characters that show nothing or turn the order of others; those that join signs of emoji are none."""
 
 T = TypeVar("T")
 
@@ -159,9 +167,24 @@ def _not_blank(value: str) -> str:
     raise reject("must not be empty", "text")
 
 
+def _shown(value: str) -> str:
+    if hidden := next((c for c in value if unicodedata.category(c) in _HIDDEN or c in _TURNING), None):
+        raise reject(f"{quoted(value)} holds the invisible character U+{ord(hidden):04X}", "visible text")
+    return value
+
+
 Text: TypeAlias = Annotated[str, AfterValidator(_not_blank), Field(max_length=20_000)]
-Label: TypeAlias = Annotated[str, AfterValidator(_not_blank), Field(max_length=200)]
-ToolName: TypeAlias = Annotated[str, AfterValidator(_not_blank), Field(max_length=128)]
+Label: TypeAlias = Annotated[str, AfterValidator(_not_blank), AfterValidator(_shown), Field(max_length=200)]
+"""Text that people read, on one line and as it is written."""
+
+Key: TypeAlias = Annotated[str, Field(pattern=KEY_PATTERN)]
+"""A name that code compares: plain ASCII, so that no other letter looks like one of it."""
+
+ToolName: TypeAlias = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9 ._:/-]{0,126}[A-Za-z0-9._:/-])?$")
+]
+"""Plain ASCII too; a provider is told another name where it does not take this one (catalogue B13)."""
+
 Slot: TypeAlias = Annotated[str, Field(pattern=NAME_PATTERN)]
 Name: TypeAlias = Annotated[str, Field(pattern=NAME_PATTERN)]
 ContractId: TypeAlias = Annotated[str, AfterValidator(_contract)]
@@ -222,7 +245,7 @@ AsReference = BeforeValidator(_plain_reference)
 
 ByForm = Discriminator(
     _form,
-    custom_error_type="manifest_form",
+    custom_error_type="reference_form",
     custom_error_message="names neither a runtime nor a contract",
 )
 

@@ -36,6 +36,9 @@ def split_frontmatter(content: bytes, *, file: str) -> Frontmatter:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         return _refuse(Code.YAML_SYNTAX, "is not UTF-8", file, "UTF-8", line)
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        return _refuse(Code.YAML_SYNTAX, "holds NUL", file, "text", line)
     rows = [row.removesuffix("\r") for row in text.split("\n")]
     opening = rows[0].rstrip()
     if opening != FENCE:

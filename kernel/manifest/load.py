@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from kernel.errors import Code
-from kernel.manifest.advice import code_advice
-from kernel.manifest.checks import contract_problems, effective_tools, package_problems
+from kernel.manifest.advice import code_advice, manifest_advice
+from kernel.manifest.checks import contract_problems, package_problems
 from kernel.manifest.diagnostics import Diagnostic, FieldPath, ordered, quoted
 from kernel.manifest.fields import NAME_PATTERN, ManifestModel
 from kernel.manifest.files import PackageFiles, PathError, folder_of
@@ -29,6 +29,7 @@ from kernel.manifest.schemas import Schema, read_json
 from kernel.manifest.variants import read_variant, variant_of
 from kernel.manifest.versions import PRODUCT_VERSION
 from kernel.manifest.well_known import WELL_KNOWN
+from kernel.manifest.whitelists import effective_tools
 from kernel.manifest.yaml_core import parse_yaml
 from kernel.schemas import problem
 
@@ -133,7 +134,8 @@ class _Reader:
             contracts=contracts,
         )
         files = self.files.files
-        self.problems += code_advice(resolved, manifest.contributes, entry, files)
+        self.problems += manifest_advice(resolved)
+        self.problems += code_advice(manifest, origin, resolved, entry, files)
         return Package(
             id=self.name,
             version=manifest.version,
@@ -234,12 +236,13 @@ class _Reader:
         if manifest.id is not None and manifest.id != self.name:
             message = f"{quoted(manifest.id)} is not the folder name"
             self.problems.append(origin.problem(Code.PACKAGE_LAYOUT, ("id",), message, self.name))
-        if "llm.toml" in self.files.files:
-            message = "llm.toml in a package does nothing; delete it"
-            accepted = "a model slot in the manifest"
-            self.problems.append(
-                Diagnostic(Code.PACKAGE_ADVICE, message, "llm.toml", accepted=accepted, severity="advice")
-            )
+        for path in self.files.files:
+            if path.rpartition("/")[2] == "llm.toml":
+                message = "llm.toml in a package does nothing; delete it"
+                accepted = "a model slot in the manifest"
+                self.problems.append(
+                    Diagnostic(Code.PACKAGE_ADVICE, message, path, accepted=accepted, severity="advice")
+                )
 
     def _resolve(
         self, runtime: Runtime, plugin: PluginManifest, contracts: Mapping[str, Schema], *, single: bool

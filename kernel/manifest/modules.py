@@ -58,22 +58,40 @@ def names_used(content: bytes) -> frozenset[str]:
 
 
 def asks_payload_for_runtime(content: bytes) -> int | None:
-    """The line where a module looks for `runtimeId` in a hook's payload, which never has it."""
+    """The line where a hook looks for `runtimeId` in its payload, which never has it."""
     try:
         tree = ast.parse(content[:MAX_MODULE_BYTES])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    for node in ast.walk(tree):
+    given = [
+        node
+        for call in _registrations(tree, "on")
+        for node in (*call.args[1:2], *(one.value for one in call.keywords if one.arg == "handler"))
+    ]
+    hooks = {node.id for node in given if isinstance(node, ast.Name)}
+    lines = [
+        _looks_up(node, node.args.args[1].arg)
+        for node in ast.walk(tree)
+        if isinstance(node, _Function) and node.name in hooks and len(node.args.args) > 1
+    ]
+    return next((line for line in lines if line is not None), None)
+
+
+def _looks_up(function: _Function, payload: str) -> int | None:
+    """The line where a function asks its payload for the runtime or the package."""
+    for node in ast.walk(function):
         match node:
-            case ast.Subscript(
-                value=ast.Name(id="payload"), slice=ast.Constant(value="runtimeId" | "pluginId")
-            ):
-                return node.lineno
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value="runtimeId" | "pluginId")):
+                found = name
             case ast.Call(
-                func=ast.Attribute(value=ast.Name(id="payload"), attr="get"),
+                func=ast.Attribute(value=ast.Name(id=name), attr="get"),
                 args=[ast.Constant(value="runtimeId" | "pluginId"), *_],
             ):
-                return node.lineno
+                found = name
+            case _:
+                continue
+        if found == payload:
+            return int(node.lineno)
     return None
 
 
@@ -93,7 +111,7 @@ def _tools(tree: ast.Module, file: str) -> Iterator[Diagnostic]:
     bound: defaultdict[str, list[_Binding]] = defaultdict(list)
     for known, node in _bindings(ast.walk(tree)):
         bound[known].append(node)
-    for call in _registrations(tree):
+    for call in _registrations(tree, "register_tool"):
         given = {argument.arg: argument.value for argument in call.keywords}
         handler, name = given.get("handler"), given.get("name")
         tool = f"tool {quoted(name.value)}" if isinstance(name, ast.Constant) else "a tool"
@@ -105,11 +123,11 @@ def _tools(tree: ast.Module, file: str) -> Iterator[Diagnostic]:
                 yield _refuse(file, definition.lineno, f"{tool}: `{handler.id}` is not async", TOOL)
 
 
-def _registrations(tree: ast.Module) -> Iterator[ast.Call]:
-    """Calls of `host.register_tool` inside `register(host)`."""
+def _registrations(tree: ast.Module, method: str) -> Iterator[ast.Call]:
+    """Calls of `host.<method>` inside `register(host)`."""
     for function in tree.body:
         if isinstance(function, ast.FunctionDef) and function.name == "register" and function.args.args:
-            wanted = f"{function.args.args[0].arg}.register_tool"
+            wanted = f"{function.args.args[0].arg}.{method}"
             for node in ast.walk(function):
                 if isinstance(node, ast.Call) and ast.unparse(node.func) == wanted:
                     yield node

@@ -206,10 +206,16 @@ class PluginManifest(ManifestModel):
     )
 
     def rules(self) -> Iterator[Refusal]:
+        provided = [one.contract for one in self.provides]
         for index, name in enumerate(self.conflicts):
             if name in KERNEL_POINTS:
                 message = f"conflicts cannot name the host's extension point {name}"
                 yield Refusal(("conflicts", index), message, "a contract or package of others")
+            elif name == self.id or name in provided:
+                yield Refusal(("conflicts", index), f"{name} is of this package itself", "what others have")
+        for index, contract in enumerate(provided):
+            if contract in provided[:index]:
+                yield Refusal(("provides", index), f"{contract} is provided twice", "each contract once")
         for index, contract in enumerate(self.optional):
             if contract in self.requires:
                 message = f"{contract} is both in requires and optional"

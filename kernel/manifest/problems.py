@@ -23,6 +23,7 @@ _MAX_PROBLEMS: Final = 200
 _RETIRED_VALUES: Final = {
     ("trigger.type", "scheduled"): "auto with schedule.every",
     ("io.visibility", "plugin"): "system",
+    ("agent.reasoning", "disabled"): "false",
 }
 
 
@@ -112,7 +113,7 @@ def _expected(kind: str) -> str:
         "dict_type": "a map",
         "model_type": "a map",
         "tuple_type": "a list",
-        "manifest_form": "{ contract: <name>@<N> } or { runtime: <id> }",
+        "reference_form": "{ contract: <name>@<N> } or { runtime: <id> }",
     }.get(kind, "")
 
 

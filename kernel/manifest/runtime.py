@@ -20,7 +20,7 @@ from kernel.manifest.fields import (
     HttpsOrigin,
     Items,
     KernelTag,
-    Label,
+    Key,
     ManifestModel,
     Milliseconds,
     PathText,
@@ -107,7 +107,7 @@ class InputBinding(ManifestModel):
         description="Schema the bound value must satisfy: a local path or contract:<contractId>. It adds to "
         "the public contract check.",
     )
-    record_as: Label | None = Field(
+    record_as: Key | None = Field(
         None, description="Export key to read from the producer. Required with scope: committed."
     )
 
@@ -179,7 +179,7 @@ class Output(ManifestModel):
     schema_path: PathText | None = Field(
         None, alias="schema", description="Private schema that validates the runtime's output."
     )
-    record_as: Label | None = Field(
+    record_as: Key | None = Field(
         None,
         description="Export key under which the output is persisted for later executions. Requires schema.",
     )
@@ -345,6 +345,11 @@ class RuntimeManifest(ManifestModel):
                 yield Refusal(("agent", "loop", *found.at), found.message, found.accepted)
         if self.schedule.subagent_only:
             yield from self._subagent_rules()
+        if self.schedule.background:
+            for name, binding in self.io.inputs.items():
+                if binding.scope == "turn" and not isinstance(binding.source, KernelReference):
+                    message = "a background run belongs to no turn whose results it could read"
+                    yield Refusal(("io", "inputs", name, "scope"), message, "scope: committed")
 
     def _subagent_rules(self) -> Iterator[Refusal]:
         if self.function is not None:

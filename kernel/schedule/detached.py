@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from kernel.wire.turn import RuntimePlan
+from collections.abc import Sequence
 
 _ISOLATED = ("assets:", "media:", "ui:", "http:")
 _OWN_DATA = "plugin-data:self:"
 
 
-def objection(plan: RuntimePlan, waited_for_by: str | None) -> str | None:
-    """Why a detached runtime has to stay in the turn, or None when it may leave it.
+def objection(
+    *,
+    agent: bool,
+    stage: str | None,
+    exports: bool,
+    writes: Sequence[str] | None,
+    waited_for_by: str | None,
+) -> str | None:
+    """Why a runtime that declares `schedule.detached` has to stay in the turn, or None when it may leave it.
 
     Args:
-        plan: a runtime that declares `schedule.detached`.
-        waited_for_by: some node of the turn that links to it.
+        exports: whether its output is recorded.
+        writes: its declared effects; None when it declares none.
+        waited_for_by: some runtime of the turn that links to it.
     """
-    if plan.agent is not None:
+    if agent:
         return "only a function can be detached"
-    if plan.stage not in ("post-turn", "audit"):
+    if stage not in ("post-turn", "audit"):
         return "only post-turn and audit runtimes can be detached"
     if waited_for_by is not None:
         return f"{waited_for_by} waits for it"
-    if plan.exports:
+    if exports:
         return "its output is recorded (recordAs)"
-    if not plan.declares_effects:
+    if writes is None:
         return "it declares no effects"
-    foreign = next((effect for effect in plan.writes if not _isolated(effect)), None)
+    foreign = next((effect for effect in writes if not _isolated(effect)), None)
     return f"it writes {foreign}" if foreign else None
 
 

@@ -121,7 +121,13 @@ class _Planner:
         for node, plan in self._plans.items():
             if plan.detached is None:
                 continue
-            why = objection(plan, waiting.get(node))
+            why = objection(
+                agent=plan.agent is not None,
+                stage=plan.stage,
+                exports=plan.exports,
+                writes=plan.writes if plan.declares_effects else None,
+                waited_for_by=waiting.get(node),
+            )
             if why is None:
                 leaving.add(node)
             else:

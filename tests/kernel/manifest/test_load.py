@@ -114,6 +114,12 @@ def test_problem_inside_an_inline_runtime_has_its_line() -> None:
     assert (problem.path, problem.line) == ("runtime.guard", 4)
 
 
+def test_nul_below_the_frontmatter_is_refused_with_its_line() -> None:
+    content = {"PLUGIN.md": b"---\nruntime: { schedule: { stage: audit } }\n---\nLook.\nNow\0.\n"}
+    (problem,) = load(content).errors
+    assert (problem.code, problem.line, problem.message) == ("yaml.syntax", 5, "PLUGIN.md holds NUL")
+
+
 def test_leftover_llm_file_is_advice() -> None:
     found = load(files(**{"llm.toml": b""}))
     assert found.package is not None
@@ -352,6 +358,13 @@ def test_tool_of_the_runtime_is_accepted(fields: dict[str, Any]) -> None:
     assert errors(with_agent(**fields)) == []
 
 
+def test_a_service_for_code_alone_is_no_tool() -> None:
+    services = [{"contract": "purse@1"}, {"contract": "bag@1", "modelFacing": True}]
+    fields = {"tools": {"services": ["purse@1", "bag@1", "others@1"]}}
+    plugin = {"contributes": {"services": services}, "runtime": agent(agent=fields)}
+    assert errors(files(plugin, **ENTRY)) == [("package.reference", "runtime.agent.tools.services[0]")]
+
+
 def test_two_tools_cannot_share_a_name() -> None:
     content = with_agent(tools={"services": [{"contract": "bag.items@1", "as": "mark"}]})
     assert errors(content) == [("package.combination", "runtime.agent.tools")]
@@ -368,6 +381,37 @@ def test_function_tools_are_judged() -> None:
 
 
 # Advice
+
+
+@pytest.mark.parametrize(
+    ("detached", "other", "words"),
+    [
+        ({"effects": {}}, {"schedule": {**AUTO, "needs": ["pkg/a"]}}, "pkg/b waits for it"),
+        ({"effects": {}}, {"schedule": {**AUTO, "after": ["pkg/a"]}}, "pkg/b waits for it"),
+        ({}, {"schedule": AUTO}, "it declares no effects"),
+        ({"effects": {"writes": ["state:*"]}}, {"schedule": AUTO}, "it writes state:*"),
+        (
+            {"effects": {}, "io": {"output": {"schema": "../../s.json", "recordAs": "r"}}},
+            {"schedule": AUTO},
+            "its output is recorded (recordAs)",
+        ),
+    ],
+)
+def test_a_detached_function_that_stays_in_the_turn_is_told(
+    detached: dict[str, Any], other: dict[str, Any], words: str
+) -> None:
+    first = {"schedule": {**AUTO, "detached": True}, "function": {}, **detached}
+    handler = {"runtimes/a/handler.py": HANDLER, "s.json": SCHEMA}
+    found = load(files({}, {"a": first, "b": other}, **handler))
+    said = [problem.message for problem in found.advice if problem.path == "schedule.detached"]
+    assert said == [f"schedule.detached: the runtime stays in the foreground: {words}"]
+
+
+def test_a_detached_function_that_may_leave_needs_no_advice() -> None:
+    first = {"schedule": {**AUTO, "detached": True}, "function": {}, "effects": {"writes": ["ui:panel"]}}
+    other = {"schedule": {**AUTO, "detached": True, "after": ["pkg/a"]}, "function": {}, "effects": {}}
+    handler = {"runtimes/a/handler.py": HANDLER, "runtimes/b/handler.py": HANDLER}
+    assert load(files({}, {"a": first, "b": other}, **handler)).problems == ()
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,59 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "package.combination",
         "contributes.data.d.authoring.generate",
     ),
+    (
+        setting(type="select", options=["a", {"value": "a", "label": "Again"}]),
+        "package.combination",
+        "contributes.settings[0].options[1].value",
+    ),
+    (setting(type="integer", min=0, max=0.8), "package.combination", "contributes.settings[0].max"),
+    (setting(type="integer", step=0.5), "package.combination", "contributes.settings[0].step"),
+    (setting(type="slot", default="My Slot"), "package.combination", "contributes.settings[0].default"),
+    (setting(label="a\u202eb"), "package.field", "contributes.settings[0].label"),
+    ({"displayName": "zero\u200bwidth"}, "package.field", "displayName"),
+    ({"contributes": {"tools": ["m\u0430rk"]}}, "package.field", "contributes.tools[0]"),
+    ({"contributes": {"tools": ["mark", "Mark"]}}, "package.combination", "contributes.tools[1].name"),
+    (
+        {"contributes": {"extensions": [{"point": "a@1", "id": "\u0430"}]}},
+        "package.field",
+        "contributes.extensions[0].id",
+    ),
+    (
+        {"contributes": {"settings": [{"key": "k", "type": "text"}, {"key": "K", "type": "text"}]}},
+        "package.combination",
+        "contributes.settings[1].key",
+    ),
+    ({"contributes": {"data": {"facts": {}, "Facts": {}}}}, "package.combination", "contributes.data.Facts"),
+    (
+        {
+            "contributes": {
+                "data": {
+                    "a": {"authoring": {"source": {"path": "data/x.yaml"}}},
+                    "b": {"authoring": {"source": {"path": "./data/x.yaml"}}},
+                }
+            }
+        },
+        "package.combination",
+        "contributes.data.b.authoring.source.path",
+    ),
+    (
+        {"contributes": {"commands": [{"name": "look", "aliases": ["l"]}, {"name": "l"}]}},
+        "package.combination",
+        "contributes.commands[1].name",
+    ),
+    (
+        {"contributes": {"commands": [{"name": "look", "aliases": ["look"]}]}},
+        "package.combination",
+        "contributes.commands[0].aliases[0]",
+    ),
+    (
+        {"contributes": {"actions": ["peek"], "commands": [{"name": "look", "action": "peak"}]}},
+        "package.reference",
+        "contributes.commands[0].action",
+    ),
+    ({"provides": ["a@1", {"contract": "a@1"}]}, "package.combination", "provides[1]"),
+    ({"provides": ["a@1"], "conflicts": ["a@1"]}, "package.combination", "conflicts[0]"),
+    ({"id": "pkg", "conflicts": ["pkg"]}, "package.combination", "conflicts[0]"),
 ]
 
 
@@ -142,6 +195,9 @@ def test_field_is_refused(data: dict[str, Any], code: str, path: str) -> None:
 
 
 ACCEPTED: list[dict[str, Any]] = [
+    {"contributes": {"tools": ["admin.tools.list", "do it"], "actions": ["peek", {"name": "go"}]}},
+    {"contributes": {"actions": [{"name": "go"}], "commands": [{"name": "walk", "action": "go"}]}},
+    {"displayName": "\U0001f469\u200d\U0001f680 \u7b14\u8bb0"},
     {},
     {"id": "pkg", "kind": "core", "version": "0.1.0", "covel": ">=0.0.51", "turnwright": ">=0.0.1 <1"},
     {"provides": ["a@1", {"contract": "b@1", "default": True}], "conflicts": ["c@1", "other-package"]},

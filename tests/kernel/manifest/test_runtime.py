@@ -37,6 +37,7 @@ COMBINATIONS: list[tuple[dict[str, Any], str]] = [
     ({"schedule": {**AUTO, "detached": {"maxSettleWaitMs": 5}}}, "schedule.detached.maxSettleWaitMs"),
     ({"schedule": {**AUTO, "background": True}}, "schedule.background"),
     ({"schedule": {**AUTO, "needs": [{**REFERENCE, "scope": "session"}]}}, "schedule.needs[0].scope"),
+    ({"schedule": {**MANUAL, "background": True}, **binding()}, "io.inputs.n.scope"),
     ({"schedule": {**SUB, "stage": "audit"}}, "schedule.stage"),
     ({"schedule": {**SUB, "needs": ["a@1"]}}, "schedule.needs"),
     ({"schedule": {**SUB, "after": ["a@1"]}}, "schedule.after"),

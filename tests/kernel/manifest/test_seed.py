@@ -106,6 +106,23 @@ TROUBLES: dict[str, tuple[dict[str, str], str]] = {
         },
         "advice: a hook's payload has no runtimeId or pluginId, so that this never matches",
     ),
+    "an entry that sends requests to addresses it does not declare": (
+        {
+            "PLUGIN.md": "---\ncontributes: { tools: [look] }\n---\n",
+            "server/__init__.py": "async def look(args, ctx):\n"
+            "    return await ctx.utils.fetch_with_retry('x')\n"
+            "def register(host):\n    host.register_tool(name='look', handler=look)\n",
+        },
+        "advice: permissions: the entry sends requests and the package declares no permissions.http",
+    ),
+    "a file of model settings beside a runtime": (
+        {
+            "PLUGIN.md": "---\ndescription: x\n---\n",
+            "runtimes/a/RUNTIME.md": "---\nschedule: { stage: audit }\n---\nLook.\n",
+            "runtimes/a/llm.toml": "",
+        },
+        "advice: llm.toml in a package does nothing; delete it",
+    ),
     "a file of model settings": (
         {"PLUGIN.md": "---\ndescription: x\n---\n", "llm.toml": ""},
         "advice: llm.toml in a package does nothing; delete it",
