@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
 from activities.models.tool_names import ToolNames
 from activities.models.wire import Endpoint
 from kernel.agent.messages import Message, ModelRequest, ToolName, ToolSpec, clean_json
+from kernel.agent.strict import strict_fault
 from kernel.agent.tool_arguments import replayable_arguments
+
+_log = logging.getLogger(__name__)
 
 
 def request_names(request: ModelRequest) -> ToolNames:
@@ -29,10 +34,12 @@ def chat_body(request: ModelRequest, endpoint: Endpoint, names: ToolNames) -> by
     if request.temperature is not None:
         body["temperature"] = request.temperature
     if request.tools:
-        body["tools"] = [_tool(tool, names) for tool in request.tools]
+        body["tools"] = [_tool(tool, names, endpoint) for tool in request.tools]
         body["tool_choice"] = _choice(request, names)
     if request.output_schema is not None:
-        schema = {"name": "output", "schema": request.output_schema}
+        schema: dict[str, Any] = {"name": "output", "schema": request.output_schema}
+        if endpoint.strict and not strict_fault(request.output_schema):
+            schema["strict"] = True
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     if request.stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -74,13 +81,23 @@ def _message(message: Message, names: ToolNames) -> dict[str, Any]:
     return entry
 
 
-def _tool(tool: ToolSpec, names: ToolNames) -> dict[str, Any]:
-    function = {
+def _tool(tool: ToolSpec, names: ToolNames, endpoint: Endpoint) -> dict[str, Any]:
+    function: dict[str, Any] = {
         "name": names.safe(tool.name),
         "description": tool.description,
         "parameters": tool.parameters,
     }
+    if endpoint.strict:
+        if fault := strict_fault(tool.parameters):
+            _tell_once(tool.name, fault)
+        else:
+            function["strict"] = True
     return {"type": "function", "function": function}
+
+
+@lru_cache(maxsize=1_000)
+def _tell_once(tool: str, fault: str) -> None:
+    _log.warning("tool %s is sent without strict mode, which does not take %s", tool, fault)
 
 
 def _choice(request: ModelRequest, names: ToolNames) -> Any:

@@ -36,6 +36,7 @@ class Slot(BaseModel):
         price_input, price_output: price of a million tokens, in the deployment's currency.
         fallback: refused by name; another slot cannot stand in yet.
         reasoning_off: body fields that turn thinking off, as this provider spells them.
+        strict: asks the provider to hold the model to the schemas that its strict mode takes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -50,6 +51,7 @@ class Slot(BaseModel):
     price_output: Price | None = None
     fallback: None = None
     reasoning_off: dict[str, JsonValue] = Field(default_factory=dict)
+    strict: bool = False
 
     @field_validator("base_url")
     @classmethod
@@ -80,7 +82,7 @@ class Slot(BaseModel):
         """
         if problem := self.key_problem(environ):
             raise WireError(Code.MODEL_AUTH, problem, retryable=False, reason="key-missing")
-        return Endpoint(self.base_url, self._held(environ).strip(), self.reasoning_off)
+        return Endpoint(self.base_url, self._held(environ).strip(), self.reasoning_off, self.strict)
 
     def key_problem(self, environ: Mapping[str, str] | None = None) -> str:
         """Why no call can be made with the environment's key; empty where one can."""

@@ -38,11 +38,13 @@ class Endpoint:
         base_url: what the protocol's paths are appended to, such as `https://api.example/v1`.
         api_key: sent as a bearer token; empty sends none.
         reasoning_off: body fields that turn the model's thinking off, as this provider spells them.
+        strict: whether schemas that strict mode takes are sent with it.
     """
 
     base_url: str
     api_key: str = field(default="", repr=False)
     reasoning_off: Mapping[str, Any] = field(default_factory=dict)
+    strict: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from activities.models import Endpoint, OpenAIChat, close_shared_transport
+from kernel.agent.messages import Message, ModelRequest, ToolSpec
+from kernel.agent.strict import strict_fault
 from kernel.manifest import Loaded, check_schema, load_package, parse_yaml, read_schema
+from tests.support.model_server import ModelServer, Reply
 
 
 def load(yaml: str, **files: bytes) -> Loaded:
@@ -251,3 +256,64 @@ def test_h10_unevaluated_properties_sees_through_the_reference() -> None:
 def test_h10_another_dialect_is_refused_by_name() -> None:
     reason = check_schema({"$schema": "http://json-schema.org/draft-07/schema#"})
     assert "declares the dialect" in reason
+
+
+# H7: shapes for which a provider refuses the whole call in strict mode
+
+TEXT = {"type": "string"}
+NOTE = {"type": "object", "properties": {"text": TEXT}, "required": ["text"], "additionalProperties": False}
+DEFINED = {"$defs": {"note": NOTE}}
+
+
+def holding(inner: Any, **more: Any) -> dict[str, Any]:
+    """A schema that strict mode takes, but for one property."""
+    return {**NOTE, "properties": {"text": inner}, **more}
+
+
+@pytest.mark.parametrize(
+    ("schema", "fault"),
+    [
+        (NOTE, ""),
+        (holding({"anyOf": [NOTE, {"type": "null"}]}), ""),
+        (holding({"$ref": "#/$defs/note"}, **DEFINED), ""),
+        (holding({"type": "array", "items": {"$ref": "#"}}), ""),
+        (holding({"oneOf": [NOTE, {"type": "null"}]}), "oneOf at #/properties/text"),
+        ({**NOTE, "anyOf": [NOTE]}, "anyOf at #"),
+        ({"$ref": "#/$defs/note", **DEFINED}, "$ref at #"),
+        (holding({"$ref": "#/definitions/note"}, definitions={"note": NOTE}), "definitions at #"),
+        (
+            holding({"$ref": "#/$defs/note", "description": "x"}, **DEFINED),
+            "$ref beside other",
+        ),
+        (holding({"$ref": "#note"}, **DEFINED), "$ref #note at #/properties/text"),
+        ({**NOTE, "required": []}, "the optional property text at #"),
+        ({**NOTE, "additionalProperties": True}, "no additionalProperties: false at #"),
+        (holding({"type": "object"}), "no additionalProperties: false at #/properties/text"),
+        (holding(True), "the schema true at #/properties/text"),
+        (holding({"type": "string", "default": "x"}), "default at #/properties/text"),
+        ({"type": "array", "items": NOTE}, "no object at #"),
+    ],
+)
+async def test_h7_strict_mode_is_asked_for_only_where_it_is_safe(
+    schema: dict[str, Any], fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On the wire, for a tool and an output; the log names the tool that goes without."""
+    assert strict_fault(schema).startswith(fault)
+    assert bool(strict_fault(schema)) == bool(fault)
+    name = f"mark-{sha256(json.dumps(schema).encode()).hexdigest()[:20]}"
+    tool = ToolSpec(name=name, description="Marks.", parameters=schema)
+    async with ModelServer([Reply(text="{}", times=0)]) as server:
+        for strict in (True, False):
+            request = ModelRequest(
+                model="m", messages=(Message(role="user", text="Go."),), tools=(tool,), output_schema=schema
+            )
+            endpoint = Endpoint(server.url, strict=strict)
+            await OpenAIChat().stream(request, endpoint, idempotency_key="k", on_event=lambda event: None)
+        sent = [call.body for call in server.calls]
+    await close_shared_transport()
+    safe = not fault
+    assert [("strict" in one["tools"][0]["function"]) for one in sent] == [safe, False]
+    assert [("strict" in one["response_format"]["json_schema"]) for one in sent] == [safe, False]
+    said = [record.getMessage() for record in caplog.records if name in record.getMessage()]
+    assert len(said) == (0 if safe else 1)
+    assert all(fault in line for line in said)

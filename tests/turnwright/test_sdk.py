@@ -137,6 +137,7 @@ def test_a_tool_keeps_its_model_and_the_schema_of_it() -> None:
         ({"description": ""}, "description is empty"),
         ({"parameters": {"type": "string"}}, "no object schema"),
         ({"parameters": None}, "no object schema"),
+        ({"parameters": {"type": "object", "anyOf": [{}]}}, "has anyOf at its root"),
         ({"risk": "huge"}, "unknown risk 'huge'"),
         ({"handler": print}, "not async"),
     ],

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel
 
+from kernel.agent.strict import ROOT_CHOICES
 from kernel.errors import Code, TurnwrightError
 from kernel.manifest.contributes import HookEvent
 from kernel.manifest.fields import is_contract_id
@@ -278,6 +279,9 @@ def _check_text(what: str, description: object) -> None:
 def _check_object_schema(what: str, field_name: str, schema: Json) -> None:
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise _refused(what, f"{field_name} is no object schema", "a pydantic model or an object schema")
+    if (choice := next((name for name in ROOT_CHOICES if name in schema), None)) is not None:
+        message = f"{field_name} has {choice} at its root, for which providers refuse the whole call"
+        raise _refused(what, message, f"an object with a property that has the {choice}")
 
 
 def _check_word(what: str, field_name: str, word: object, accepted: tuple[str, ...]) -> None:
